@@ -125,6 +125,18 @@ def test_a_function_that_needs_its_number_of_images_is_written_for_it() -> None:
     assert network(images).shape == (4, 4)
 
 
+@pytest.mark.parametrize("of_one", [lambda size: size == 1, lambda size: size % 2 == 0])
+def test_a_function_that_asks_for_its_number_of_images_is_written_for_it(of_one) -> None:
+    def asking(images):
+        return convolve(images, STEM) * (2 if of_one(images.shape[0]) else 1)
+
+    images = np.ones((1, 4, 4, 3), np.float32)
+    layers, apply, _ = ca.attention_of(asking, images)
+    network = restored(network_bytes(layers, apply, images))
+    assert network.arguments[0].shape == (1, 4, 4, 3)
+    assert_within(network(images), asking(images), 2.0**-16)
+
+
 def test_what_cannot_be_exported_is_refused() -> None:
     with pytest.raises(ValueError, match=r"cannot be exported: .*callback"):
         exported_bytes(

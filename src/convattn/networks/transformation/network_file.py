@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from jax import Array, export
 from convattn.encodings.layer import AttentionLayer
 from convattn.files import parse_json, shown, write_file
 from convattn.networks.transformation.application import Application, Layers
+from convattn.networks.transformation.report import output_difference
 from convattn.networks.transformation.with_attention import is_array
 from convattn.networks.weights.files import WeightsFile, read_weights
 from convattn.networks.weights.formats import WeightsRefused, write_safetensors
@@ -74,7 +76,7 @@ def save_network(layers: Layers, apply: Application, path: Path | str, *example:
         path: Ends in `.safetensors`.
         example: What the function is called with. Arrays whose first axis is as long as that of the
             first array are batches: the file takes any number of images, unless the function needs
-            to know it.
+            to know it, or is another one for one image, two, or as many as these.
 
     Raises:
         ValueError: For another ending, for numbers that are not finite, and for a function that
@@ -110,7 +112,8 @@ def network_bytes(layers: Layers, apply: Application, *example: Any) -> bytes:
     def program(leaves: Sequence[Array], *args: Any) -> Any:
         return apply.outputs_and_inputs(jax.tree.unflatten(structure, leaves), *args)
 
-    content = exported_bytes(program, leaves, *example, batched=1)
+    batched = 1 if is_for_any_batch(apply.function, example) else None
+    content = exported_bytes(program, leaves, *example, batched=batched)
     arrays = {PROGRAM: np.frombuffer(content, np.uint8)}
     described = {}
     for name, layer in layers.items():
@@ -177,6 +180,31 @@ def with_batch(shapes: Sequence[Any]) -> Sequence[Any]:
         return jax.ShapeDtypeStruct((batch, *leaf.shape[1:]), leaf.dtype)
 
     return jax.tree.map(of_any_size, shapes) if sizes else shapes
+
+
+def is_for_any_batch(function: Callable[..., Any], example: Sequence[Any]) -> bool:
+    """Whether a function traced with any size of batch is itself on one image, two, and all.
+
+    It may ask for the size: a symbolic one is equal to no number.
+    """
+    sizes = [leaf.shape[0] for leaf in jax.tree.leaves(example) if leaf.shape]
+    compiled = jax.jit(function)
+
+    def of_size(leaf: Any, size: int) -> Any:
+        return leaf[np.arange(size) % sizes[0]] if leaf.shape[:1] == (sizes[0],) else leaf
+
+    try:
+        program = export.export(compiled)(*with_batch(example)).call
+        for size in {1, 2, *sizes[:1]}:
+            images = jax.tree.map(partial(of_size, size=size), example)
+            found = [each(*images) for each in (compiled, program)]
+            kinds = [jax.tree.map(jax.typeof, each) for each in found]
+            difference, most, _ = output_difference(*found) or (0.0, 0.0, True)
+            if kinds[0] != kinds[1] or not difference <= most * 2.0**-11.5:
+                return False
+    except Exception:  # the function's own, on a size that it does not take
+        return False
+    return True
 
 
 def load_network(path: Path | str) -> Network:
