@@ -176,6 +176,8 @@ def test_the_kind_of_a_parameter_is_kept():
         assert (type(layer.output), type(layer.bias)) == kinds
         parts = layer.value, layer.scores, layer.leak_logit
         assert {type(part) for part in parts} == {kinds[0]}
+        back = layer.to_conv().conv
+        assert (type(back.kernel), type(back.bias)) == kinds
 
 
 def test_of_a_layer_in_bfloat16_the_result_is_in_it():
@@ -201,6 +203,7 @@ def test_without_a_dtype_it_computes_in_what_inputs_and_parameters_promote_to(
     result = layer(jnp.full((1, 4, 1), 256, inputs))
     assert result.dtype == jnp.result_type(inputs, kernel, bias)
     assert_equal(result, np.full((1, 4, 1), expected))
+    assert layer.to_conv().conv.bias[...].dtype == bias
 
 
 @pytest.mark.parametrize("groups", [1, 2])

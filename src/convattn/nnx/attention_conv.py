@@ -349,9 +349,8 @@ class AttentionConv(nnx.Module):
             precision=self.precision,
             rngs=nnx.Rngs(0),
         )
-        conv.kernel[...] = kernel.astype(self.output[...].dtype)
-        if self.bias is not None and conv.bias is not None:
-            conv.bias[...] = self.bias[...]
+        conv.kernel = type(self.output)(kernel.astype(self.output[...].dtype))
+        conv.bias = None if self.bias is None else type(self.bias)(self.bias[...])
         dtype = self.dtype or self.output[...].dtype
         image = jax.random.randint(jax.random.key(0), (1, *sides, self.in_features), 0, 8)
         distance = relative_difference(self, conv, image.astype(dtype))
