@@ -7,7 +7,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
 from convattn.networks.transformation.convolution import Convolution, joined
 from convattn.networks.transformation.evaluation import inner_jaxprs, is_convolution
@@ -198,7 +197,7 @@ def is_traced(tree: Any) -> bool:
     return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(tree))
 
 
-def largest(arrays: Sequence[Array | np.ndarray]) -> float:
+def largest(arrays: Sequence[Any]) -> float:
     """The largest entry in absolute value; not a number if one is not."""
     return float(np.max([np.abs(np.asarray(array)).max(initial=0) for array in arrays]))
 
