@@ -276,6 +276,14 @@ def test_names_are_all_different_whatever_the_scopes_are_called():
     np.testing.assert_allclose(apply(layers, IMAGES), function(IMAGES), rtol=0, atol=1e-12)
 
 
+def test_a_kernel_of_another_shape_than_on_the_example_is_refused():
+    layers, apply, _ = attention_of(
+        lambda x: convolve(x, KERNEL if x.shape[1] < 8 else KERNEL[:1]), IMAGES
+    )
+    with pytest.raises(ValueError, match=r"convolution: a kernel of shape \(1, 3, 3, 3\) on the"):
+        apply(layers, integers(2, 8, 7, 3))
+
+
 def test_the_limit_form_has_layers_and_no_bound():
     layers, _, report = attention_of(lambda x: convolve(x, KERNEL), IMAGES, form="limit")
     assert list(layers) == ["convolution"]

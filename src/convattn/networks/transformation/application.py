@@ -36,11 +36,13 @@ class Application:
         options: Of the attention of those that have no layer.
         depths: Of each layer the scans that it has an axis for: how many equations hold their
             bodies.
+        kernel_shapes: Of the convolutions that layers stand for, by name.
     """
 
     function: Callable[..., Any]
     options: AttentionOptions
     depths: Mapping[str, frozenset[int]]
+    kernel_shapes: Mapping[str, tuple[int, ...]]
 
     def __call__(self, layers: Layers, *args: Any, **kwargs: Any) -> Any:
         """The function with these layers.
@@ -87,7 +89,9 @@ class Application:
                 f"the function has no convolutions {sorted(unused)} on these arguments, but "
                 "expected those of the example; make its layers with an example like them"
             )
-        evaluation = WithLayers(self.options, names, dict(layers), self.depths, seen)
+        evaluation = WithLayers(
+            self.options, names, dict(layers), self.depths, self.kernel_shapes, seen
+        )
         return traced.output(evaluation.closed(traced.jaxpr, traced.arrays, Place()))
 
 
@@ -122,7 +126,7 @@ class WithLayers(Attending):
     Attributes:
         names: Of the convolutions, by path.
         layers: By name.
-        depths: As above.
+        depths, kernel_shapes: As above.
         seen: What the images that each layer is given are put in, where that is asked for.
     """
 
@@ -132,10 +136,12 @@ class WithLayers(Attending):
         names: Mapping[Path, str],
         layers: Mapping[str, Any],
         depths: Mapping[str, frozenset[int]],
+        kernel_shapes: Mapping[str, tuple[int, ...]],
         seen: dict[str, Array] | None = None,
     ) -> None:
         super().__init__(options)
         self.names, self.layers, self.depths, self.seen = names, layers, depths, seen
+        self.kernel_shapes = kernel_shapes
 
     @property
     def rules(self) -> Mapping[str, Rule]:
@@ -149,6 +155,12 @@ class WithLayers(Attending):
         if name is None or layer is None:
             return super().convolve(place, equation, images, kernel)
         convolution = Convolution.of(equation, place.name)
+        if convolution.kernel_shape != self.kernel_shapes[name]:
+            raise ValueError(
+                f"{name}: a kernel of shape {convolution.kernel_shape} on these arguments, but "
+                f"expected {self.kernel_shapes[name]}, that of the example; make its layers with "
+                "an example like them"
+            )
         if self.seen is not None:
             self.seen[name] = convolution.images(images)
         outside = read_padding(convolution.padding, convolution.kernel_size, convolution.dilation)

@@ -111,7 +111,7 @@ def attention_of(function: Callable[..., Any], *example: Any, **options: Any) ->
         without_rule,
     )
 
-    apply = Application(function, chosen, depths)
+    apply = Application(function, chosen, depths, recording.kernel_shapes)
     return Attention(layers, apply, report)
 
 

@@ -64,7 +64,7 @@ class Recording(Attending):
 
     Attributes:
         names: Of the convolutions, by path.
-        calls: Of those that became attention, by name.
+        calls, kernel_shapes: Of those that became attention, by name.
         left: Those that did not, and why, one line each.
         tape: The equations that the difference went through.
     """
@@ -74,6 +74,7 @@ class Recording(Attending):
         self.names = names
         self.paths = {name: path for path, name in names.items()}
         self.calls: dict[str, list[Call]] = {}
+        self.kernel_shapes: dict[str, tuple[int, ...]] = {}
         self.left: list[str] = []
         self.lengths: dict[Path, int] = {}  # of each scan
         self.steps: dict[Path, int] = {}  # of each scan the one that is taken
@@ -167,6 +168,7 @@ class Recording(Attending):
         of_kernel = kernel.depends, kernel.loops, {**self.steps}
         call = Call(layer, convolution.groups, difference, bound, *of_kernel)
         self.calls.setdefault(name, []).append(call)
+        self.kernel_shapes[name] = convolution.kernel_shape
         return result
 
     def _kept(
