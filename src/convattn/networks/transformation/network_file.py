@@ -112,6 +112,7 @@ def network_bytes(layers: Layers, apply: Application, *example: Any) -> bytes:
     def program(leaves: Sequence[Array], *args: Any) -> Any:
         return apply.outputs_and_inputs(jax.tree.unflatten(structure, leaves), *args)
 
+    require_arrays(example)
     batched = 1 if is_for_any_batch(apply.function, example) else None
     content = exported_bytes(program, leaves, *example, batched=batched)
     arrays = {PROGRAM: np.frombuffer(content, np.uint8)}
@@ -149,12 +150,7 @@ def exported_bytes(
     >>> export.deserialize(content).call(images).tolist()
     [[1.0, 1.0, 1.0]]
     """
-    for leaf in jax.tree.leaves(example):
-        if not is_array(leaf):
-            raise ValueError(
-                f"example holds {leaf!r}, but expected arrays; put numbers of Python into the "
-                "function"
-            )
+    require_arrays(example)
     exact = jax.tree.map(lambda array: jax.ShapeDtypeStruct(array.shape, array.dtype), example)
     wanted = [exact]
     if batched is not None:
@@ -167,6 +163,20 @@ def exported_bytes(
         except Exception as error:  # the function's own, on a size that it needs to know
             problems.append(error)
     raise ValueError(f"the function cannot be exported: {shown(str(problems[-1]))}")
+
+
+def require_arrays(example: Any) -> None:
+    """Refuse numbers of Python, which would be no arguments of a program.
+
+    Raises:
+        ValueError: If there are any.
+    """
+    for leaf in jax.tree.leaves(example):
+        if not is_array(leaf):
+            raise ValueError(
+                f"example holds {leaf!r}, but expected arrays; put numbers of Python into the "
+                "function"
+            )
 
 
 def with_batch(shapes: Sequence[Any]) -> Sequence[Any]:
