@@ -542,7 +542,9 @@ def test_wrong_channels_are_said_in_our_words():
 @pytest.mark.parametrize("framework", ["flax.linen.module", "equinox._module", "haiku", "torch.nn"])
 def test_a_model_of_another_framework_is_recognised(framework):
     base = type("Base", (), {"__module__": framework})
-    with pytest.raises(ValueError, match=r"model=Net is an? .*but expected an nnx.Module; convert"):
+    with pytest.raises(
+        ValueError, match=r"model=Net is an? .*, but expected an nnx.Module; call convattn"
+    ):
         to_attention(type("Net", (base,), {})(), ones(1, 5, 1))
     with pytest.raises(ValueError, match=r"model=Network is a class.*call the class"):
         to_attention(Network, ones(1, 5, 1))

@@ -6,17 +6,11 @@ from flax import nnx
 
 # The first part of the module of a class, and what to do.
 FRAMEWORKS = {
-    "flax.linen": "a Linen module: write it as an nnx.Module (flax.nnx.bridge.ToNNX keeps "
-    "nn.Conv inside, which is not converted)",
-    "equinox": "an Equinox module",
-    "haiku": "a Haiku module",
-    "keras": "a Keras model",
-    "torch": "a PyTorch module: save model.state_dict() with safetensors",
+    "flax.linen": ("a Linen module", "lambda images: model.apply(variables, images)"),
+    "equinox": ("an Equinox module", "jax.vmap(model)"),
+    "haiku": ("a Haiku module", "lambda images: transformed.apply(parameters, key, images)"),
+    "keras": ("a Keras model", "lambda images: model(images, training=False)"),
 }
-REMEDY = (
-    "; convert its kernels with convattn.conv_to_attention, and call convattn.apply_attention in "
-    "place of each convolution"
-)
 
 
 def require_module(model: Any) -> None:
@@ -31,9 +25,16 @@ def require_module(model: Any) -> None:
     if isinstance(model, type) and issubclass(model, nnx.Module):
         raise ValueError(f"model={kind.__name__} is a class, but expected a model: call the class")
     for base in kind.__mro__:
-        for name, words in FRAMEWORKS.items():
-            if base.__module__ == name or base.__module__.startswith(f"{name}."):
+        module = f"{base.__module__}."
+        for name, (words, function) in FRAMEWORKS.items():
+            if module.startswith(f"{name}."):
                 raise ValueError(
-                    f"model={kind.__name__} is {words}, but expected an nnx.Module{REMEDY}"
+                    f"model={kind.__name__} is {words}, but expected an nnx.Module; call "
+                    f"convattn.attention_of({function}, images)"
                 )
+        if module.startswith("torch."):
+            raise ValueError(
+                f"model={kind.__name__} is a PyTorch module, but expected an nnx.Module; call "
+                "convattn.torch.to_attention(model, images)"
+            )
     raise ValueError(f"model={kind.__name__}, but expected an nnx.Module")
