@@ -24,7 +24,6 @@ from convattn.cli.running import (
 )
 
 SUFFIXES = (".safetensors", ".npz")
-WIDE = 8  # bytes of a 64-bit number
 NOT_OF_TWO_LAYERS = {"--write", "--encoding", "--padding", "--head-dim"}
 OF_THE_WAY_BACK = {
     *("WEIGHTS", "--layer", "--output", "--layout", "--image-size", "--to-convolution"),
@@ -207,9 +206,9 @@ class Convert:
         import jax
 
         from convattn.networks.weights.converted_layer import convert_to_two_layers, convert_weights
+        from convattn.networks.weights.files import has_64_bits
 
-        parts = [part for part in (found.kernel, found.bias) if part is not None]
-        if any(part.dtype.itemsize == WIDE for part in parts):
+        if has_64_bits(part for part in (found.kernel, found.bias) if part is not None):
             jax.config.update("jax_enable_x64", True)
         common: dict[str, Any] = {"image_size": image_size, "seed": self.seed, "name": target.name}
         if self.layers == 2:

@@ -11,7 +11,6 @@ from convattn.cli.output import console, print_lines, require_folder, require_ou
 from convattn.cli.running import SUCCESS, Json, Sizes, UsageError, option, sizes_of
 from convattn.files import write_inside
 
-WIDE = 8  # bytes of a 64-bit number
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
 LEGEND = (
     "distance, spread: of the key from the query, in tokens. entropy: nats. by position: the "
@@ -101,14 +100,14 @@ class Diagnose:
         size = None if self.image_size is None else sizes_of(self.image_size, "--image-size")
         from convattn.networks.diagnosis.diagnose import diagnose, read_model
         from convattn.networks.diagnosis.picture import require_matplotlib
-        from convattn.networks.weights.files import WeightsFile, read_weights
+        from convattn.networks.weights.files import WeightsFile, has_64_bits, read_weights
 
         writes: set[str] = set()
         try:
             if self.output_dir is not None:
                 require_matplotlib()
             model = read_weights(self.model)
-            if any(array.dtype.itemsize == WIDE for array in model.arrays.values()):
+            if has_64_bits(model.arrays.values()):
                 import jax
 
                 jax.config.update("jax_enable_x64", True)

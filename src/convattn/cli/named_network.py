@@ -39,18 +39,18 @@ def named_network(
             for weights that are not the network's. `ModuleNotFoundError`, naming the extra, without
             PyTorch where it is needed. `OSError` if a file cannot be read.
     """
-    made = own_network(name) if ":" in name else None
+    own = own_network(name) if ":" in name else None
     torch: Any = sys.modules.get("torch")
-    if made is not None and (torch is None or not isinstance(made, torch.nn.Module)):
+    if own is not None and (torch is None or not isinstance(own, torch.nn.Module)):
         if weights is not None:
             raise ValueError(
                 f"weights={str(weights)!r} for a function of JAX, but expected none: what its "
                 f"parameters are called is not known; load them in {name}"
             )
-        return NamedNetwork(made)
-    if made is None and name.partition("/")[0] not in ("torchvision", "timm"):
+        return NamedNetwork(own)
+    if own is None and name.partition("/")[0] not in ("torchvision", "timm"):
         raise ValueError(f"network={name!r}, but expected one of {', '.join(FAMILIES)}")
     from convattn.torch.networks import network
 
-    found = network(name, weights, dtype, made=made)
-    return NamedNetwork(found.function, found.example_shape, found.notes)
+    of_torch = network(name, weights, dtype, made=own)
+    return NamedNetwork(of_torch.function, of_torch.example_shape, of_torch.notes)

@@ -15,7 +15,6 @@ from convattn.files import write_file
 OF_A_RUN = {"NETWORK", "--output", "--uniform-weight", "--stablehlo", "--onnx", "--json"}
 FEW = 10  # images of a run on which both networks are compared, and in a batch of its test images
 SIDE = 224  # pixels of noise, where the network does not say its size
-NUMBERS = {"float32": 4, "float64": 8}  # bytes
 
 
 @dataclass(frozen=True)
@@ -106,23 +105,25 @@ class ConvertNetwork:
         require_outputs(outputs, inputs)
         started = time.monotonic()
         try:
-            found = converted_run(self, folder) if is_run else converted(self)
-            numbers = found.numbers | {
+            conversion = converted_run(self, folder) if is_run else converted(self)
+            numbers = conversion.numbers | {
                 "network": self.network,
                 "output": str(target),
                 "seconds": round(time.monotonic() - started, 1),
             }
-            content, others = found.contents() if found.passed else (b"", {})
+            content, others = conversion.contents() if conversion.passed else (b"", {})
         except OSError as error:
             raise UsageError(f"cannot read {error.filename}: {error.strerror}") from error
         except (ValueError, NotImplementedError) as error:
             raise UsageError(str(error)) from error
         seconds = f"in {numbers['seconds']} s"
-        code = finish(target, content, found.passed, self.json, numbers, [*found.lines, seconds])
+        code = finish(
+            target, content, conversion.passed, self.json, numbers, [*conversion.lines, seconds]
+        )
         for path, (kind, made) in others.items():
             if made is not None:
                 write_file(path, made)
-            print_lines([f"written to {path}, as {kind} for images {found.shape}"])
+            print_lines([f"written to {path}, as {kind} for images {conversion.shape}"])
         return code
 
     def _default(self, run: Path | None) -> Path:
@@ -288,12 +289,12 @@ def logits_of(function: Callable[[Any], Any], images: Any) -> Any:
     import jax
     import numpy as np
 
-    compiled, found = jax.jit(function), []
+    compiled, logits = jax.jit(function), []
     for start in range(0, len(images), FEW):
         batch = images[start : start + FEW]
         filled = np.pad(batch, [(0, FEW - len(batch)), *[(0, 0)] * (batch.ndim - 1)])
-        found.append(np.asarray(compiled(filled)))
-    return np.concatenate(found)[: len(images)]
+        logits.append(np.asarray(compiled(filled)))
+    return np.concatenate(logits)[: len(images)]
 
 
 def same_classes(of_model: Any, of_attention: Any, labels: Any) -> dict[str, Any]:
@@ -323,7 +324,9 @@ def same_classes(of_model: Any, of_attention: Any, labels: Any) -> dict[str, Any
 
 def tolerance(report: Any, dtype: str) -> float:
     """√ε of the largest output: no bound, but what a wrong conversion exceeds."""
-    return 2.0 ** (-11.5 if dtype == "float32" else -26) * (report.largest or 0.0)
+    import numpy as np
+
+    return float(np.finfo(dtype).eps) ** 0.5 * (report.largest or 0.0)
 
 
 def close(report: Any, dtype: str) -> bool:

@@ -6,8 +6,6 @@ from typing import Any
 from convattn.cli.output import array_lines, described, finish
 from convattn.cli.running import UsageError
 
-WIDE = 8  # bytes of a 64-bit number
-
 
 def recover(
     weights: Path,
@@ -65,14 +63,19 @@ def _recover(
 
     import convattn
     from convattn.networks.weights.convolution_layout import arrange, find_convolution
-    from convattn.networks.weights.files import parse_weights, read_weights, require_finite
+    from convattn.networks.weights.files import (
+        has_64_bits,
+        parse_weights,
+        read_weights,
+        require_finite,
+    )
     from convattn.networks.weights.fixed_size import smallest_image
     from convattn.networks.weights.stored_layer import encode, restore_one
     from convattn.networks.weights.verification import distance, rounding_tolerance
     from convattn.operators.shifts import per_axis
 
     file = read_weights(weights)
-    if any(array.dtype.itemsize == WIDE for array in file.arrays.values()):
+    if has_64_bits(file.arrays.values()):
         jax.config.update("jax_enable_x64", True)
     layer = restore_one(file)
     axes = len(layer.patch_size)

@@ -146,12 +146,17 @@ def refusal(what: str, row: Row | Pipeline, reasons: list[str]) -> str:
     )
 
 
+def accuracies_of(record: dict[str, Any]) -> dict[str, float]:
+    """That of each run of a pipeline."""
+    return {name: accuracy_of(record["runs"][name]) for name in PRINTED}
+
+
 def figures(row: Row | Pipeline, record: dict[str, Any]) -> str:
     """The figures of a record that counts beside the paper's."""
     if isinstance(row, Pipeline):
-        found = {name: accuracy_of(record["runs"][name]) for name in PRINTED}
+        accuracies = accuracies_of(record)
         return ", ".join(
-            f"{name} {100 * found[name]:.2f} % (printed {100 * printed:.2f} %)"
+            f"{name} {100 * accuracies[name]:.2f} % (printed {100 * printed:.2f} %)"
             for name, printed in PRINTED.items()
         )
     accuracy = accuracy_of(record)
@@ -170,13 +175,13 @@ def figures(row: Row | Pipeline, record: dict[str, Any]) -> str:
 def verdict_of(row: Row | Pipeline, record: dict[str, Any]) -> Verdict:
     """The verdict that a record supports which counts."""
     if isinstance(row, Pipeline):
-        found = {name: accuracy_of(record["runs"][name]) for name in PRINTED}
+        accuracies = accuracies_of(record)
         near = all(
-            abs(found[name] - printed) <= margin(printed, HALF_HUNDREDTH)
+            abs(accuracies[name] - printed) <= margin(printed, HALF_HUNDREDTH)
             for name, printed in PRINTED.items()
         )
-        alone = max(found[CONVOLUTION], found[ATTENTION])
-        near = near and min(found[WITH], found[WITHOUT]) > alone
+        alone = max(accuracies[CONVOLUTION], accuracies[ATTENTION])
+        near = near and min(accuracies[WITH], accuracies[WITHOUT]) > alone
     elif row.printed is None:
         return Verdict.NOT_RUN
     else:

@@ -152,14 +152,14 @@ def exported_bytes(
     """
     require_arrays(example)
     exact = jax.tree.map(lambda array: jax.ShapeDtypeStruct(array.shape, array.dtype), example)
-    wanted = [exact]
+    shapes_to_try = [exact]
     if batched is not None:
-        wanted.insert(0, (*exact[:batched], *with_batch(exact[batched:])))
+        shapes_to_try.insert(0, (*exact[:batched], *with_batch(exact[batched:])))
     problems = []
-    for shapes in wanted:
+    for shapes in shapes_to_try:
         try:
-            found = export.export(jax.jit(function), platforms=PLATFORMS)(*shapes)
-            return bytes(found.serialize())
+            exported = export.export(jax.jit(function), platforms=PLATFORMS)(*shapes)
+            return bytes(exported.serialize())
         except Exception as error:  # the function's own, on a size that it needs to know
             problems.append(error)
     raise ValueError(f"the function cannot be exported: {shown(str(problems[-1]))}")
@@ -207,9 +207,9 @@ def is_for_any_batch(function: Callable[..., Any], example: Sequence[Any]) -> bo
         program = export.export(compiled)(*with_batch(example)).call
         for size in {1, 2, *sizes[:1]}:
             images = jax.tree.map(partial(of_size, size=size), example)
-            found = [each(*images) for each in (compiled, program)]
-            kinds = [jax.tree.map(jax.typeof, each) for each in found]
-            difference, most, _ = output_difference(*found) or (0.0, 0.0, True)
+            outputs = [each(*images) for each in (compiled, program)]
+            kinds = [jax.tree.map(jax.typeof, each) for each in outputs]
+            difference, most, _ = output_difference(*outputs) or (0.0, 0.0, True)
             if kinds[0] != kinds[1] or not difference <= most * 2.0**-11.5:
                 return False
     except Exception:  # the function's own, on a size that it does not take
@@ -243,11 +243,11 @@ def restore_network(file: WeightsFile) -> Network:
     Raises:
         WeightsRefused: As `load_network` does.
     """
-    found = file.metadata.get("format"), file.metadata.get("version")
-    if found != (FORMAT, VERSION):
+    layout = file.metadata.get("format"), file.metadata.get("version")
+    if layout != (FORMAT, VERSION):
         raise WeightsRefused(
             f"{file.name} holds no network of this library (format and version "
-            f"{shown(found)}, expected {(FORMAT, VERSION)}); expected a file from convattn "
+            f"{shown(layout)}, expected {(FORMAT, VERSION)}); expected a file from convattn "
             "convert network"
         )
     arrays = dict(file.arrays)
@@ -274,7 +274,7 @@ def restore_network(file: WeightsFile) -> Network:
             f"{file.name} holds {shown(min(arrays))}, of which no layer knows; {ANEW}"
         )
     leaves = jax.tree.leaves(layers)
-    wanted = exported.in_avals[: len(leaves)]
-    if [(a.shape, a.dtype) for a in wanted] != [(a.shape, a.dtype) for a in leaves]:
+    parameters = exported.in_avals[: len(leaves)]
+    if [(a.shape, a.dtype) for a in parameters] != [(a.shape, a.dtype) for a in leaves]:
         raise WeightsRefused(f"{file.name}: its layers are not those of its program; {ANEW}")
     return Network(layers, exported)

@@ -5,7 +5,7 @@ pickle is to run the program in it, so it is refused with the way to convert it.
 """
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -209,6 +209,15 @@ def refuse(problems: list[str], what: str) -> None:
         cut = len(told) > LONGEST_LIST or len(problems) > MOST_LISTED
         more = f"… ({len(problems)} problems)" if cut else ""
         raise WeightsRefused(f"{what}: {told[:LONGEST_LIST]}{more}")
+
+
+def has_64_bits(arrays: Iterable[np.ndarray]) -> bool:
+    """Whether some numbers need JAX's 64-bit types, which only a command may enable.
+
+    >>> has_64_bits([np.ones(1, np.float32)]), has_64_bits([np.ones(1)])
+    (False, True)
+    """
+    return any(array.dtype.itemsize == LARGEST_ITEM for array in arrays)
 
 
 def require_finite(array: np.ndarray, name: str) -> None:

@@ -23,13 +23,12 @@ from convattn.networks.diagnosis.state_dicts import read_transformer
 from convattn.networks.diagnosis.transformers import attention_layers, token_grid
 from convattn.networks.transformation.network_file import FORMAT as CONVERTED
 from convattn.networks.transformation.network_file import restore_network
-from convattn.networks.weights.files import WeightsFile, read_weights
+from convattn.networks.weights.files import WeightsFile, has_64_bits, read_weights
 from convattn.page.explorer.converted import of_layer, of_network
 from convattn.page.explorer.source import Prepared, Source, as_numbers, normaliser
 
 FOR_RUNS = ("flax", "optax", "orbax")
 SIDE = 32  # pixels of the images of what takes images of any size
-WIDE = 8  # bytes of a 64-bit number
 IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 
@@ -67,7 +66,7 @@ def open_source(
 
         return of_run(path)
     file = read_weights(path)
-    if any(array.dtype.itemsize == WIDE for array in file.arrays.values()):
+    if has_64_bits(file.arrays.values()):
         import jax
 
         jax.config.update("jax_enable_x64", True)
