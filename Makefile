@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= auto
 MINUTES ?= 60
-TIMES ?= 200
+TIMES ?= 50
 READER ?= all
 INPUTS ?= 10000
 SEED ?= 0
@@ -17,11 +17,13 @@ COMPILE_QUICKLY = XLA_FLAGS="$$(echo $(OLDER_EMITTERS) $(XLA_FLAGS))" JAX_DISABL
 # A worker that has nothing left takes tests from another, neighbours together: they share fixtures.
 TEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-STRICT_TESTS := tests/sac tests/fast tests/encodings tests/nnx $(patsubst %,tests/operators/test_%.py,arrays convolution patches scores)
+STRICT_TESTS := tests/sac tests/fast tests/encodings $(wildcard tests/nnx/test_*.py) tests/nnx/layers tests/nnx/vision_transformer/test_state_dict.py \
+  $(patsubst %,tests/operators/test_%.py,arrays convolution patches scores)
 
 # Every test that needs PyTorch or ONNX; in the other environments it is left out.
 TORCH_TESTS := tests/pytorch tests/networks/test_onnx.py tests/initialization/test_torch.py \
-  $(patsubst %,tests/networks/%.py,diagnosis/test_layers diagnosis/test_libraries diagnosis/test_transformers) \
+  tests/nnx/vision_transformer/test_state_dict.py $(patsubst %,tests/experiments/test_%.py,plain_layers training_bench) \
+  $(patsubst %,tests/diagnosis/test_%.py,layers libraries transformers) \
   $(patsubst %,tests/networks/weights/test_%.py,layouts pickles reparametrisation)
 TORCH_BIN := .venv-torch/bin
 
@@ -49,7 +51,7 @@ verify: $(STAMP) ## check every claim of the ledger and print it; the report is 
 
 report: verify ## the same
 
-build/report/index.html: $(shell find proofs certificates src/convattn -name '*.py' -o -name '*.v' -o -name '*.json' -o -path '*/page/assets/*' -type f)
+build/report/index.html: $(shell find proofs certificates src -name '*.py' -o -name '*.v' -o -name '*.json' -o -path '*/page/assets/*' -type f)
 	$(MAKE) verify
 
 quick: $(STAMP) ## the same on the quick evidence only
@@ -115,12 +117,12 @@ test-all: $(STAMP) ## run all tests in parallel, with more generated examples
 soak: $(STAMP) ## run the property tests with fresh seeds, MINUTES=60 by default, and print what fails as examples
 	$(BIN)/python scripts/reliability/soak.py --minutes $(MINUTES)
 
-crash: $(STAMP) ## kill commands at many moments: COMMAND="convert prove" (all by default), TIMES=200 by default
-	$(BIN)/python scripts/reliability/crash.py $(COMMAND) --times $(TIMES)
+crash: $(STAMP) ## kill the writer of files at each of its calls, and TIMES=50 training runs at four random moments each
+	$(BIN)/python scripts/reliability/crash.py
+	CONVATTN_KILLED_RUNS=$(TIMES) $(COMPILE_QUICKLY) $(TEST) -q tests/lab/training/test_killed_runs.py
 
-# READER=all for all, READER=list for their names; NAME=0:57 makes one input again.
-fuzz: $(STAMP) ## give damaged files to a reader of outside data: make fuzz READER=npz INPUTS=10000 SEED=0
-	$(COMPILE_QUICKLY) OPENBLAS_NUM_THREADS=1 $(BIN)/python scripts/reliability/fuzz.py $(READER) --inputs $(INPUTS) --seed $(SEED) $(addprefix --again ,$(NAME))
+fuzz: $(STAMP) ## give damaged files to a reader of outside data (all by default): make fuzz READER=npz INPUTS=10000 SEED=0
+	$(COMPILE_QUICKLY) OPENBLAS_NUM_THREADS=1 $(BIN)/python scripts/reliability/fuzz.py $(READER) --inputs $(INPUTS) --seed $(SEED)
 
 .venv-torch/.installed: requirements-torch.txt pyproject.toml
 	$(PYTHON) -m venv --clear .venv-torch
@@ -134,8 +136,8 @@ torch: .venv-torch/.installed ## run every test that needs PyTorch or ONNX, in a
 coverage: $(STAMP) ## branch coverage of the independent checker, which must be 100 %
 	$(TEST) -q tests/convattn_check --cov=convattn_check --cov-branch --cov-report=term-missing --cov-fail-under=100
 
-mutants-of: $(STAMP) ## small errors put into a module that no test notices: make mutants-of FILE=src/convattn_check/rank.py
-	$(BIN)/python scripts/reliability/mutation.py $(FILE)
+mutants-of: $(STAMP) ## small errors put into a module that no test notices: make mutants-of FILE=src/convattn_check/rank.py (SAMPLE=1000: so many are drawn by SEED)
+	$(BIN)/python scripts/reliability/mutation.py $(FILE) --seed $(SEED) $(addprefix --sample ,$(SAMPLE))
 
 lint: $(STAMP) ## ruff: lint and format
 	$(BIN)/ruff check .
@@ -145,10 +147,10 @@ types: $(STAMP) ## mypy
 	$(BIN)/mypy
 
 doctest: $(STAMP) ## run every example in the docstrings and in the README
-	$(COMPILE_QUICKLY) $(TEST) -q --doctest-modules --ignore=src/convattn/torch src/convattn src/convattn_check --doctest-glob='*.md' README.md docs
+	$(COMPILE_QUICKLY) $(TEST) -q --doctest-modules --ignore=src/convattn/torch src $(filter-out experiments/benchmarks/,$(dir $(wildcard experiments/*/__init__.py))) --doctest-glob='*.md' README.md docs
 
 certificates: $(STAMP) ## regenerate certificates/ (the bytes must not change)
-	$(BIN)/python -m convattn.ledger.certificates --output certificates --stated src/convattn/ledger/certificates/stated.json
+	$(BIN)/python -m convattn_ledger.certificates --output certificates --stated src/convattn_ledger/certificates/stated.json
 
 corpora: ## regenerate tests/incorrect/ and tests/correct/, for any checker of certificates
 	PYTHONPATH=src:tests/convattn_check $(PYTHON) -m corpora
@@ -163,7 +165,7 @@ data: $(STAMP) ## rebuild the bundled CIFAR-10 slice: make data SOURCE=PATH/cifa
 	$(BIN)/python scripts/make_cifar10_slice.py $(SOURCE)
 
 lock: $(STAMP) ## resolve pyproject.toml anew into requirements.lock (needs uv)
-	uv pip compile --universal --python-version 3.11 --extra test --extra lint --extra build \
+	uv pip compile --universal --python-version 3.11 --extra cli --extra verify --extra test --extra lint --extra build \
 	  --extra experiments --extra explore --extra docs --extra browser --generate-hashes --no-annotate \
 	  --custom-compile-command "make lock" pyproject.toml -o requirements.lock
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from convattn.cli.analyse import main
+from convattn_lab.commands.analyse import main
 
 if __name__ == "__main__":
     sys.exit(main())

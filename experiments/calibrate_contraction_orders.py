@@ -1,6 +1,6 @@
 """Fits the constants of the cost model of contraction orders to times on random shapes.
 
-Source    claim A19.orders; the constants are `SECONDS` in convattn.structures.contraction_order
+Source    claim A19.orders; the constants are SECONDS in structures/contraction_order.py
 Command   python experiments/calibrate_contraction_orders.py [--shapes 120] [--seed 3]
 Expected  an intermediate number costs some fifty products; up to 200 on a machine that is busy
 Cost      about two minutes on two cores
@@ -19,7 +19,7 @@ from contraction_orders import Shape, measure, operands
 from scipy.optimize import least_squares
 
 from convattn.cli.running import guarded
-from convattn.structures.contraction_order import SECONDS, Work, contraction_work
+from convattn_ledger.structures.contraction_order import SECONDS, Work, contraction_work
 
 KINDS = ("dense", "sparse", "shift")
 START = Work(0.02e-9, 1e-9, 0.3e-9, 1e-9, 1e-9, 0.5e-9)

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from convattn.cli.experiments.cifar import main
+from convattn_lab.commands.cifar import main
 
 if __name__ == "__main__":
     sys.exit(main(configs=Path(__file__).parent / "configs"))

@@ -27,7 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from convattn.cli.running import guarded
-from convattn.structures import (
+from convattn_ledger.structures import (
     ORDERS,
     Basis,
     DenseBasis,

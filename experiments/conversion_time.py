@@ -16,10 +16,10 @@ import jax
 from flax import nnx
 
 from convattn.cli.running import guarded
-from convattn.lab.models.presets import cmhsa
-from convattn.lab.models.vision_transformer import VisionTransformer
-from convattn.lab.two_phase.settings import ConversionSettings, phase_two_settings
-from convattn.lab.two_phase.transfer import transfer
+from convattn.nnx.vision_transformer.model import VisionTransformer
+from convattn_lab.models.presets import cmhsa
+from convattn_lab.two_phase.settings import ConversionSettings, phase_two_settings
+from convattn_lab.two_phase.transfer import transfer
 
 
 def main() -> None:

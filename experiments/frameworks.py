@@ -29,11 +29,13 @@ class Architecture:
         name: As `convattn.torch.network` takes it.
         size: Pixels on both axes.
         options: What the library's builder takes beside, such as the size of a ViT's images.
+        limit: Of the difference of outputs, relative to the largest.
     """
 
     name: str
     size: int = 64
     options: dict[str, Any] = field(default_factory=dict)
+    limit: float = LIMIT
 
 
 ARCHITECTURES = (
@@ -84,7 +86,8 @@ ARCHITECTURES = (
     Architecture("timm/rexnet_100"),
     Architecture("timm/mobileone_s0"),
     Architecture("timm/fastvit_t8"),
-    Architecture("timm/edgenext_xx_small"),
+    # It sums its positions in float32, which torchax does in another order: without attention too.
+    Architecture("timm/edgenext_xx_small", limit=1e-9),
     Architecture("timm/mobilevit_xxs"),
     Architecture("timm/coatnet_nano_rw_224", options={"img_size": 64}),
     Architecture("timm/inception_next_atto"),
@@ -215,13 +218,14 @@ def main() -> int:
     known = {architecture.name: architecture for architecture in ARCHITECTURES}
     rows, failed = [], 0
     for name in arguments.names or known:
+        architecture = known.get(name) or Architecture(name)
         try:
-            rows.append(measure(known.get(name) or Architecture(name)))
+            rows.append(measure(architecture))
         except Exception as error:  # of any library: the next one is measured all the same
             print(f"{name}: {type(error).__name__}: {str(error)[:300]}", flush=True)
             failed += 1
             continue
-        failed += max(rows[-1].difference, rows[-1].module_difference) > LIMIT
+        failed += rows[-1].difference > architecture.limit or rows[-1].module_difference > LIMIT
         print(rows[-1], flush=True)
         jax.clear_caches()
         if arguments.json:

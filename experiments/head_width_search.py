@@ -20,7 +20,7 @@ import sys
 import numpy as np
 
 from convattn.cli.running import guarded
-from convattn.ledger.evidence.printed_output_map import output_blocks
+from convattn_ledger.evidence.printed_output_map import output_blocks
 
 SHRINK, LEAST = 0.99, 1e-9  # of the regularisation, which keeps the maps from growing at first
 

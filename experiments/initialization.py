@@ -1,4 +1,4 @@
-"""One small vision transformer from several initialisations: convolutional, and its rivals.
+"""One small vision transformer from several initialisations: convolutional, and baselines.
 
 Repeats    nothing of a paper; docs/initialization.md has the plan, the results and the attempts
 Images     --data PATH with CIFAR-10; --quick: 2,000 + 500 of them, bundled

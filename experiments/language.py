@@ -8,7 +8,7 @@ Command    python experiments/language.py [--scales 1 2 3] [--output-dir DIR]
 
 import sys
 
-from convattn.cli.experiments.language import COMMAND
+from language_model.command import main
 
 if __name__ == "__main__":
-    sys.exit(COMMAND.main())
+    sys.exit(main())

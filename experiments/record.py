@@ -13,8 +13,7 @@ from typing import Annotated
 import tyro
 
 from convattn.cli.running import SUCCESS, UsageError, guarded
-from convattn.lab.records.evidence import verdict_of
-from convattn.lab.records.record import write_record
+from convattn_lab.records.record import write_record
 
 PROGRAM = "experiments/record.py"
 
@@ -47,7 +46,7 @@ def record(words: list[str], proofs: Path | None) -> int:
         found, check = write_record(given.run, given.claim, proofs, replace=given.replace)
     except ValueError as error:
         raise UsageError(str(error)) from error
-    print(f"{check.path}\nit supports the verdict: {verdict_of(check.row, found)}")
+    print(f"{check.path}\nit supports the verdict: {check.experiment().verdict_of(found)}")
     print(f"now: convattn verify --claim {given.claim}")
     return SUCCESS
 

@@ -8,7 +8,7 @@ Command    python experiments/similarity.py [--attention own --segments none] [-
 
 import sys
 
-from convattn.cli.experiments.similarity import COMMAND
+from image_similarity.command import main
 
 if __name__ == "__main__":
-    sys.exit(COMMAND.main())
+    sys.exit(main())

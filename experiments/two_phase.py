@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from convattn.cli.experiments.two_phase import main
+from two_phase_comparison.command import main
 
 if __name__ == "__main__":
     sys.exit(main(configs=Path(__file__).parent / "configs" / "two_phase"))

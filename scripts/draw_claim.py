@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from convattn.constructions.geometry import ConvolutionGeometry
-from convattn.networks.diagnosis.picture import picture_files
+from convattn.diagnosis.picture import picture_files
 
 GEOMETRY = ConvolutionGeometry.of((3, 3))
 SIDE = 4  # pixels of the image on each axis

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from convattn.bounds.approximation import approximate_convolution
+from convattn.bounds.approximation import approximate_conv
 from convattn.bounds.generic_rank import generic_rank
 
 SIDE = 17  # of the kernels in the left picture
@@ -35,7 +35,7 @@ def draw_errors(axes: Any) -> None:
     """The two bounds of S.approx and the layer that the library finds, relative to |F|²."""
     kernel = np.random.default_rng(0).standard_normal((5, 5, 3, 3), np.float32)
     budgets = range(1, 11)
-    found = [approximate_convolution(kernel, heads) for heads in budgets]
+    found = [approximate_conv(kernel, heads) for heads in budgets]
     total = float((kernel**2).sum())
     lines = {
         "reached: $\\sum_{i\\geq H}\\sigma_i^2$": ("-^", [one.next_bound for one in found]),

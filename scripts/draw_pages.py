@@ -1,4 +1,4 @@
-"""Draws the README's picture and the social card from the report: its first figure, as computed.
+"""Draws the README's pictures and the social card from the report: figures 1 and 6, as computed.
 
 Usage: python scripts/draw_pages.py [--report build/report/index.html] [--output docs/pictures]
 
@@ -28,6 +28,17 @@ FIGURE = """() => {
     columns("#heads-1", 5);
     columns("#sums-1", 4);
 }"""
+COMPILED = """() => {
+    for (const name of ["figcaption", ".controls", "#text-6"]) {
+        document.querySelector(`#figure-6 ${name}`).remove();
+    }
+    document.querySelector("#figure-6").style.cssText = "margin: 0; padding: 16px; width: 840px";
+    document.querySelector("#maps-6").style.cssText =
+        "display: grid; grid-template-columns: repeat(4, 1fr); gap: 12px";
+    document.querySelectorAll("#maps-6 > div").forEach((maps) => {
+        maps.style.cssText = "grid-template-columns: 1fr; margin: 0";
+    });
+}"""
 CARD = """() => {
     const [image, sum, convolution] = document.querySelectorAll("#sums-1 > div");
     const head = document.querySelector("#heads-1 > div");
@@ -55,6 +66,8 @@ def pictures(page: Page, report: Path) -> dict[str, bytes]:
         _open(page, report)
         page.evaluate(FIGURE)
         drawn[f"heads-{scheme}.png"] = page.locator("#figure-1").screenshot()
+        page.evaluate(COMPILED)
+        drawn[f"compiled-{scheme}.png"] = page.locator("#figure-6").screenshot()
     page.emulate_media(color_scheme="light")
     page.set_viewport_size({"width": 1200, "height": 630})
     _open(page, report)

@@ -18,14 +18,14 @@ from pathlib import Path
 
 import numpy as np
 
-from convattn.files import write_file
-from convattn.ledger.images.cifar10_slice import (
+from convattn.data.cifar10_slice import (
     FILE_NAME,
     SHA256,
     SIDE,
     DataIntegrityError,
     digest,
 )
+from convattn.files import write_file
 
 FOLDER = "cifar-10-batches-bin"
 TRAIN_FILES = tuple(f"{FOLDER}/data_batch_{number}.bin" for number in range(1, 6))
@@ -130,7 +130,7 @@ def main(arguments: list[str] | None = None, source: Source = CIFAR10) -> int:
     """Build the slice; 0 on success, 1 where the archive or the result is not as expected."""
     parser = argparse.ArgumentParser(description="Build the bundled CIFAR-10 slice.")
     parser.add_argument("archive", type=Path, help="PATH/cifar10-lossless.tar.xz")
-    default = Path(__file__).resolve().parents[1] / "src" / "convattn" / "ledger" / "images"
+    default = Path(__file__).resolve().parents[1] / "src" / "convattn" / "data"
     parser.add_argument("--output", type=Path, default=default, help="the folder to write into")
     parser.add_argument(
         "--new-digests", action="store_true", help="write even where the loader expects another one"

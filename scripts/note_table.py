@@ -12,10 +12,10 @@ import re
 import sys
 from pathlib import Path
 
-from convattn.ledger import Claim, Evidence
-from convattn.ledger.coq.axioms import ALLOWED
-from convattn.ledger.coq.theorem_check import TheoremCheck
-from convattn.ledger.discovery import load_claim
+from convattn_ledger import Claim, Evidence
+from convattn_ledger.coq.axioms import ALLOWED
+from convattn_ledger.coq.theorem_check import TheoremCheck
+from convattn_ledger.discovery import load_claim
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = """

@@ -21,7 +21,7 @@ from site_statements import filled
 
 ROOT = Path(__file__).resolve().parents[1]
 REPORT = ROOT / "build" / "report" / "index.html"
-STYLE = ROOT / "src" / "convattn" / "page" / "assets" / "style.css"
+STYLE = ROOT / "src" / "convattn_ledger" / "page" / "assets" / "style.css"
 PAGES = {"contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
 COLAB = "https://colab.research.google.com/github"
 log = logging.getLogger("mkdocs.hooks.site")

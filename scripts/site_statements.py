@@ -32,12 +32,12 @@ def shown(path: str, part: str) -> str:
             its `evidence`; the `theorem` of a Coq file, or what it `assumes`; the checker's
             `verdict`.
     """
-    from convattn.ledger.document import escape, evidence_table
+    from convattn_ledger.document import escape, evidence_table
 
     file = ROOT / path
     if file.suffix == ".v":
-        from convattn.ledger.coq.axioms import stated
-        from convattn.ledger.coq.statements import statement
+        from convattn_ledger.coq.axioms import stated
+        from convattn_ledger.coq.statements import statement
 
         name = path.removeprefix("proofs/coq/")
         return f"*{stated(name)}*" if part == "assumes" else f"```coq\n{statement(name)}\n```"
@@ -46,7 +46,7 @@ def shown(path: str, part: str) -> str:
 
         verdict = check(file.read_bytes())
         return f"> **{'ACCEPT' if verdict.accepted else 'REJECT'}** {escape(verdict.reason)}"
-    from convattn.ledger.discovery import load_claim, parse_statement
+    from convattn_ledger.discovery import load_claim, parse_statement
 
     if part in ("verdict", "evidence"):
         claim, _ = load_claim(file)

@@ -21,6 +21,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from jaxtyping import install_import_hook
 
+pytest_plugins = ("browser",)  # one Chromium for all folders of a worker
 PROGRAMS = Path(__file__).parents[1] / "build" / "test-programs"
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_compilation_cache_dir", str(PROGRAMS))
@@ -54,11 +55,12 @@ CHECKED = (
     "convattn.encodings.layer",
     "convattn.operators.patches",
     "convattn.sac",
-    "convattn.operators.scores",
+    "convattn_ledger.evidence.scores",
     "convattn.operators.shifts",
-    "convattn.structures",
+    "convattn_ledger.bounds",
+    "convattn_ledger.structures",
     "convattn.initialization",
-    "convattn.networks.diagnosis",
+    "convattn.diagnosis",
     "convattn.networks.weights",
 )
 install_import_hook(CHECKED, "annotations.checked")

@@ -75,3 +75,33 @@ def test_a_release_waits_for_a_person_and_needs_no_password():
     assert job["permissions"] == {"id-token": "write"}
     assert "password" not in str(job)
     assert WORKFLOWS["release"][True] == {"push": {"tags": ["v*"]}}  # YAML reads `on` as true
+
+
+TORCH = re.compile(r'torch_package\(|importorskip\("(?:torch|onnx|jax2onnx)|find_spec\("torch"\)')
+TORCH_TESTS = [
+    ROOT / name
+    for name in re.sub(
+        r"\$\(patsubst %,(\S+),([^)]*)\)",
+        lambda found: " ".join(found[1].replace("%", name) for name in found[2].split()),
+        re.search(r"(?m)^TORCH_TESTS := ((?:.*\\\n)*.*)$", MAKEFILE)[1].replace("\\\n", " "),
+    ).split()
+]
+
+
+def not_listed(listed):
+    """The tests that need PyTorch and stand in no file or folder of a list."""
+    return [
+        path
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        if TORCH.search(path.read_text("utf-8"))
+        and not {path, *path.parents} & {*listed}
+        and path.name != Path(__file__).name
+    ]
+
+
+def test_make_torch_runs_every_test_that_needs_pytorch():
+    assert all(path.exists() for path in TORCH_TESTS)
+    assert not_listed(TORCH_TESTS) == []
+    assert not_listed(TORCH_TESTS[:2]) == sorted(
+        path for path in TORCH_TESTS[2:] if path.suffix == ".py"
+    )

@@ -10,10 +10,15 @@ from pathlib import Path
 import pytest
 
 from convattn.extras import EXTRA, require
-from convattn.ledger.claim import Evidence, Level, Run
-from convattn.ledger.worker import _judge
+from convattn_ledger.claim import Evidence, Level, Run
+from convattn_ledger.worker import _judge
 
 PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+EXTRAS = (  # the modules that ask for an extra as soon as they are imported
+    *("convattn.cli", "convattn.nnx", "convattn.torch", "convattn.sac.modules"),
+    "convattn.networks.weights.flax_layout",
+    "convattn.settings",
+)
 DISTRIBUTION = {"PIL": "pillow", "orbax": "orbax-checkpoint"}
 
 
@@ -31,13 +36,20 @@ import sys
 for name in {[name for name in EXTRA if find_spec(name)]}:
     sys.modules[name] = None
 import jax.numpy as jnp
-import convattn as ca, convattn.sac, convattn.structures, convattn.networks, convattn.ledger
+import convattn as ca, convattn.sac, convattn_ledger.structures, convattn.networks, convattn_ledger
 assert ca.conv_to_attention(jnp.ones((3, 3, 1, 1))).heads == 10
+assert ca.count_heads(3).offsets == 9
 from convattn.cli.__main__ import main
-assert main(["heads", "--kernel-size", "3"]) == 0
-import convattn.nnx
+assert main(["heads", "--kernel-size", "3"]) == 2
+from importlib import import_module
+from pkgutil import walk_packages
+for module in walk_packages(ca.__path__, "convattn."):
+    if not module.name.startswith({EXTRAS}):
+        import_module(module.name)
+from convattn.nnx import AttentionConv
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "convattn heads: tyro is not installed; it comes with an extra" in done.stderr
     assert "flax is not installed" in done.stderr.splitlines()[-1], done.stderr
     assert "pip install 'convattn[nnx]'" in done.stderr
 

@@ -11,7 +11,7 @@ import pytest
 from full_files import full_files
 
 from convattn.files import InUse, hold_folder, parse_json, read_file, write_inside
-from convattn.lab.training.metrics import MetricsLog
+from convattn_lab.training.metrics import MetricsLog
 
 HOLD = """
 import subprocess, sys, time

@@ -1,33 +1,71 @@
-"""The rooms of the package import each other in one direction only: docs/architecture.md."""
+"""Packages and their rooms import each other in one direction only: docs/architecture.md."""
 
 import ast
 import sys
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 SOURCE = Path(__file__).parents[1] / "src"
-# Every room with the rooms that it may import; `extras`, `files`, `temporary` and the package stand
-# apart.
-BELOW = {
-    "operators": (),
-    "encodings": ("operators",),
-    "fast": ("operators", "encodings"),
-    "structures": ("operators", "encodings"),
-    "constructions": ("operators", "encodings", "fast"),
-    "sac": ("operators", "encodings", "constructions"),
-    "bounds": ("operators", "encodings", "fast", "constructions"),
-    "networks": ("operators", "encodings", "fast", "constructions", "bounds"),
-    "initialization": ("operators", "encodings", "constructions", "bounds", "networks"),
-    "nnx": ("operators", "encodings", "fast", "constructions", "bounds", "networks"),
-    "torch": ("operators", "encodings", "fast", "constructions", "bounds", "networks"),
-    "ledger": ("operators", "encodings", "fast", "constructions", "bounds", "structures", "sac"),
+# Every package with those that it may import.
+PACKAGES = {
+    "convattn": (),
+    "convattn_check": (),
+    "convattn_ledger": ("convattn", "convattn_check"),
+    "convattn_lab": ("convattn", "convattn_check", "convattn_ledger"),
 }
-BELOW["lab"] = tuple(BELOW)
-BELOW["page"] = tuple(BELOW)
-BELOW["cli"] = tuple(BELOW)
-CHECKER = {"ledger.certificates", "ledger.evidence", "cli"}  # who may read the checker
+# Every room of a package with the rooms of it that it may import.
+LIBRARY = ("operators", "encodings", "fast", "constructions", "bounds")  # each on those before it
+ROOMS = {
+    "convattn": {
+        **{room: LIBRARY[:place] for place, room in enumerate(LIBRARY)},
+        "sac": ("operators", "encodings", "constructions"),
+        "data": (),
+        "networks": LIBRARY,
+        "diagnosis": (*LIBRARY, "networks"),
+        "initialization": ("operators", "encodings", "constructions", "bounds", "networks"),
+        "nnx": (*LIBRARY, "networks"),
+        "torch": (*LIBRARY, "networks"),
+        "compile": ("operators", "networks", "nnx"),
+        "cli": (
+            *LIBRARY,
+            *("sac", "data", "networks", "diagnosis", "initialization", "nnx", "torch", "compile"),
+        ),
+    },
+    "convattn_ledger": {
+        "structures": (),
+        "audit": (),
+        "coq": (),
+        "bounds": (),
+        "certificates": ("structures", "bounds"),
+        "evidence": ("bounds", "certificates", "coq"),
+        "page": ("bounds", "coq"),
+        "commands": ("audit", "bounds", "certificates", "coq", "page"),
+    },
+    "convattn_lab": {
+        "data": (),
+        "models": (),
+        "training": ("data",),
+        "runs": ("data", "models", "training"),
+        "analysis": ("models", "training", "runs"),
+        "two_phase": ("models", "training", "runs", "analysis"),
+        "records": ("data", "models", "training", "runs", "analysis", "two_phase"),
+        "explorer": ("models", "runs", "analysis", "two_phase"),
+    },
+}
+ROOMS["convattn_lab"]["commands"] = tuple(ROOMS["convattn_lab"])
+# What stands in no room of a package, and may be imported by all of that package.
+ALONE = {
+    "convattn": {"__init__", "extras", "files", "settings", "temporary"},
+    "convattn_ledger": {
+        *("__init__", "claim", "discovery", "document", "environment", "journal", "json_report"),
+        *("locations", "rational_matrices", "report", "run", "runner", "selection", "worker"),
+    },
+    "convattn_lab": {"__init__", "settings"},
+}
+CHECKER = {"certificates", "evidence", "commands"}  # rooms of the ledger that may read the checker
 
 
 def imported(path: Path) -> Iterator[str]:
@@ -43,24 +81,25 @@ def imported(path: Path) -> Iterator[str]:
 def wrong_imports(source: Path) -> list[str]:
     """Every import against the direction, as `importer -> imported`."""
     found = []
-    for path in sorted((source / "convattn").rglob("*.py")):
-        parts = path.relative_to(source).with_suffix("").parts
-        if len(parts) == 2:
-            if parts[1] not in ("__init__", "extras", "files", "temporary"):
-                found.append(f"{parts[1]} stands in no room")
-            continue
-        name, room = ".".join(parts), parts[1]
+    for path in sorted(path for package in ROOMS for path in (source / package).rglob("*.py")):
+        package, *parts = path.relative_to(source).with_suffix("").parts
+        room = parts[0] if len(parts) > 1 else None
+        if room is None and parts[0] not in ALONE[package]:
+            found.append(f"{package}.{parts[0]} stands in no room")
+        if room is not None and room not in ROOMS[package]:
+            found.append(f"{package}.{room} is no room")
         for module in imported(path):
             top, _, rest = module.partition(".")
             target = rest.partition(".")[0]
-            if top == "convattn_check":
-                right = any(".".join(parts[1:]).startswith(allowed) for allowed in CHECKER)
-            elif top == "convattn" and target in BELOW:
-                right = target == room or target in BELOW[room]
+            if top == package:
+                allowed = ROOMS[package].get(room or "", (target,))
+                right = target not in ROOMS[package] or target == room or target in allowed
+            elif top == "convattn_check":
+                right = room in CHECKER and package == "convattn_ledger"
             else:
-                continue
+                right = top not in PACKAGES or top in PACKAGES[package]
             if not right:
-                found.append(f"{name} -> {module}")
+                found.append(f"{'.'.join((package, *parts))} -> {module}")
     return found
 
 
@@ -79,6 +118,12 @@ def test_the_rooms_import_in_one_direction() -> None:
     assert wrong_imports(SOURCE) == []
 
 
+def test_the_directions_have_no_circle() -> None:
+    for rooms in ROOMS.values():
+        TopologicalSorter(rooms).prepare()
+    TopologicalSorter(PACKAGES).prepare()
+
+
 def test_the_checker_imports_nothing_of_the_library() -> None:
     assert wrong_imports_of_the_checker(SOURCE) == []
 
@@ -87,9 +132,14 @@ def test_the_checker_imports_nothing_of_the_library() -> None:
     ("place", "line", "expected"),
     [
         ("convattn/fast/a.py", "from convattn.bounds import b", "convattn.bounds.b"),
-        ("convattn/lab/a.py", "def f():\n    import convattn.cli.b", "convattn.cli.b"),
+        ("convattn/cli/a.py", "def f():\n    import convattn_lab.b", "convattn_lab.b"),
         ("convattn/bounds/a.py", "import convattn_check.rank", "convattn_check.rank"),
+        ("convattn/bounds/a.py", "from convattn_ledger import Claim", "convattn_ledger.Claim"),
+        ("convattn_ledger/coq/a.py", "import convattn_ledger.page.b", "convattn_ledger.page.b"),
+        ("convattn_ledger/coq/a.py", "import convattn_check.rank", "convattn_check.rank"),
+        ("convattn_lab/data/a.py", "import convattn_lab.runs.b", "convattn_lab.runs.b"),
         ("convattn/loose.py", "", "stands in no room"),
+        ("convattn/loose/a.py", "", "is no room"),
     ],
 )
 def test_an_import_against_the_direction_is_found(tmp_path, place, line, expected) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("convattn", "convattn_check", "convattn_ledger")
 DEPENDENCIES = sysconfig.get_path("purelib")
 
 
@@ -78,27 +79,31 @@ def names_in(wheel):
 def test_everything_is_in_the_wheel_once(wheel):
     names = names_in(wheel)
     assert len(names) == len(set(names))
-    sources = [path for path in (ROOT / "src").rglob("*") if path.is_file()]
+    sources = [path for name in PACKAGES for path in (ROOT / "src" / name).rglob("*")]
     expected = {
-        str(path.relative_to(ROOT / "src")) for path in sources if "__pycache__" not in path.parts
+        str(path.relative_to(ROOT / "src"))
+        for path in sources
+        if path.is_file() and "__pycache__" not in path.parts
     }
     for folder in ("proofs", "certificates"):
         kept = (".py", ".json", ".v")
         held = [path for path in (ROOT / folder).rglob("*") if path.suffix in kept]
         assert held
-        expected |= {f"convattn/_{folder}/{path.relative_to(ROOT / folder)}" for path in held}
+        expected |= {
+            f"convattn_ledger/_{folder}/{path.relative_to(ROOT / folder)}" for path in held
+        }
     assert expected <= set(names)
     for needed in (
         "convattn/py.typed",
         "convattn_check/py.typed",
-        "convattn/ledger/images/PROVENANCE.md",
+        "convattn/data/PROVENANCE.md",
     ):
         assert needed in names
 
 
 def test_nothing_else_is_in_the_wheel(wheel):
     tops = {name.split("/")[0] for name in names_in(wheel)}
-    assert tops == {"convattn", "convattn_check", "convattn-0.1.0.dist-info"}
+    assert tops == {*PACKAGES, "convattn-0.1.0.dist-info"}
     unwanted = ("__pycache__", "/test", ".vo", ".glob")
     assert not [name for name in names_in(wheel) if any(part in name for part in unwanted)]
 
@@ -114,11 +119,11 @@ def test_the_packages_come_from_the_wheel(installed, python, tmp_path):
 
 def test_the_data_come_along(python, tmp_path):
     code = (
-        "from convattn.lab.data import load_cifar10_slice\n"
+        "from convattn.data import load_cifar10_slice\n"
         "images = load_cifar10_slice('test').images\n"
         "print(images.shape, int(images.astype(int).sum()))"
     )
-    from convattn.lab.data import load_cifar10_slice
+    from convattn.data import load_cifar10_slice
 
     total = int(load_cifar10_slice("test").images.astype(int).sum())
     assert python(code, tmp_path) == f"(500, 32, 32, 3) {total}"
@@ -142,7 +147,7 @@ def test_verify_runs_the_installed_proofs(installed, tmp_path):
 
 
 def test_a_certificate_that_is_spoiled_after_installation_is_noticed(installed, tmp_path):
-    (folder,) = installed.glob("lib/python*/site-packages/convattn/_certificates")
+    (folder,) = installed.glob("lib/python*/site-packages/convattn_ledger/_certificates")
     path = folder / "S.finite-K3-P1.json"
     original = path.read_bytes()
     try:
@@ -160,7 +165,7 @@ def test_a_certificate_that_is_spoiled_after_installation_is_noticed(installed, 
 
 def test_the_checker_runs_without_the_dependencies(installed, tmp_path):
     (packages,) = installed.glob("lib/python*/site-packages")
-    path = next((packages / "convattn" / "_certificates").glob("*.json"))
+    path = next((packages / "convattn_ledger" / "_certificates").glob("*.json"))
     words = [installed / "bin" / "python", "-S", "-P", "-m", "convattn_check", path]
     done = run(words, tmp_path, PYTHONPATH=str(packages))
     assert done.returncode == 0, done.stdout + done.stderr

@@ -6,7 +6,7 @@ import platform
 from pathlib import Path
 from typing import Any
 
-from convattn.ledger.environment import device_environment, host_environment
+from convattn_ledger.environment import device_environment, host_environment
 
 
 def environment(date: str | None) -> dict[str, Any]:

@@ -103,4 +103,4 @@ def content(side: int, features: int, settings: Settings) -> AttentionLayer:
 
 def finite(side: int, features: int, settings: Settings) -> AttentionLayer:
     """The layer of S.finite that is the 3 × 3 convolution of `kernel`."""
-    return ca.conv_to_attention(kernel(features, settings), exact=True)
+    return ca.conv_to_attention(kernel(features, settings), form="exact")

@@ -10,6 +10,6 @@
 L21 does not say at which rate it was trained alone; here it is that of the first phase.
 """
 
-from convattn.lab.records.experiments import ATTENTION, paper_runs
+from convattn_lab.records.experiments import ATTENTION, paper_runs
 
 CONFIG = paper_runs(3)[ATTENTION]

@@ -10,6 +10,6 @@
 The peak rate is from the printed set of the convolution phase.
 """
 
-from convattn.lab.records.experiments import CONVOLUTION, paper_runs
+from convattn_lab.records.experiments import CONVOLUTION, paper_runs
 
 CONFIG = paper_runs(3)[CONVOLUTION]

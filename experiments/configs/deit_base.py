@@ -10,9 +10,9 @@
 Without distillation. L21 says neither rate nor schedule of its baselines: those of CMHSA.
 """
 
-from convattn.lab.models.presets import deit_base
-from convattn.lab.records.experiments import EPOCHS, deit_images, deit_training
-from convattn.lab.runs.settings import RunSettings
+from convattn_lab.models.presets import deit_base
+from convattn_lab.records.experiments import EPOCHS, deit_images, deit_training
+from convattn_lab.runs.settings import RunSettings
 
 CONFIG = RunSettings(
     model=deit_base(), images=deit_images(), training=deit_training(3e-4, 2 * EPOCHS)

@@ -10,9 +10,9 @@
 Attention weights are not dropped here (attention_dropout 0; the authors' code has 0.1).
 """
 
-from convattn.lab.models.settings import EncoderSettings
-from convattn.lab.runs.settings import RunSettings
-from convattn.lab.training.settings import TrainingSettings
+from convattn_lab.models.settings import EncoderSettings
+from convattn_lab.runs.settings import RunSettings
+from convattn_lab.training.settings import TrainingSettings
 
 CONFIG = RunSettings(
     model=EncoderSettings(encoding="quadratic"), training=TrainingSettings(compute_dtype="bfloat16")

@@ -8,9 +8,9 @@ Time       docs/results.md
 Command    python experiments/cifar.py --config quadratic_reduced --download cifar10-binary
 """
 
-from convattn.lab.models.settings import EncoderSettings
-from convattn.lab.runs.settings import ImageSettings, RunSettings
-from convattn.lab.training.settings import TrainingSettings
+from convattn_lab.models.settings import EncoderSettings
+from convattn_lab.runs.settings import ImageSettings, RunSettings
+from convattn_lab.training.settings import TrainingSettings
 
 CONFIG = RunSettings(
     model=EncoderSettings(heads=(9, 9, 9), width=100, inner=128),

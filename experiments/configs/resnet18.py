@@ -8,8 +8,8 @@ Time       not measured: no run of this size has been made
 Command    python experiments/cifar.py --config resnet18 --download cifar10-binary
 """
 
-from convattn.lab.models.settings import ResNetSettings
-from convattn.lab.runs.settings import RunSettings
-from convattn.lab.training.settings import TrainingSettings
+from convattn_lab.models.settings import ResNetSettings
+from convattn_lab.runs.settings import RunSettings
+from convattn_lab.training.settings import TrainingSettings
 
 CONFIG = RunSettings(model=ResNetSettings(), training=TrainingSettings(compute_dtype="bfloat16"))

@@ -8,9 +8,9 @@ Time       docs/results.md
 Command    python experiments/cifar.py --config resnet_reduced --download cifar10-binary
 """
 
-from convattn.lab.models.settings import ResNetSettings
-from convattn.lab.runs.settings import ImageSettings, RunSettings
-from convattn.lab.training.settings import TrainingSettings
+from convattn_lab.models.settings import ResNetSettings
+from convattn_lab.runs.settings import ImageSettings, RunSettings
+from convattn_lab.training.settings import TrainingSettings
 
 CONFIG = RunSettings(
     model=ResNetSettings(channels=(32, 64, 128), blocks=(2, 2, 2)),

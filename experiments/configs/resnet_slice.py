@@ -8,9 +8,9 @@ Time       about 1 minute of both cores (1 min 50 s of processor time seen)
 Command    python experiments/cifar.py --config resnet_slice
 """
 
-from convattn.lab.models.settings import ResNetSettings
-from convattn.lab.runs.settings import ImageSettings, RunSettings
-from convattn.lab.training.settings import TrainingSettings
+from convattn_lab.models.settings import ResNetSettings
+from convattn_lab.runs.settings import ImageSettings, RunSettings
+from convattn_lab.training.settings import TrainingSettings
 
 CONFIG = RunSettings(
     model=ResNetSettings(channels=(8, 16, 32, 64), blocks=(2, 2, 2, 2)),

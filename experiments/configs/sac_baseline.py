@@ -8,9 +8,9 @@ Time       under 4 minutes
 Command    python experiments/cifar.py --config sac_baseline
 """
 
-from convattn.lab.models.settings import SelfAttentiveResNetSettings
-from convattn.lab.runs.settings import ImageSettings, RunSettings
-from convattn.lab.training.settings import TrainingSettings
+from convattn_lab.models.settings import SelfAttentiveResNetSettings
+from convattn_lab.runs.settings import ImageSettings, RunSettings
+from convattn_lab.training.settings import TrainingSettings
 
 CONFIG = RunSettings(
     model=SelfAttentiveResNetSettings(operator="convolution", channels=(32, 64)),

@@ -8,9 +8,9 @@ Time       under 4 minutes
 Command    python experiments/cifar.py
 """
 
-from convattn.lab.models.settings import EncoderSettings
-from convattn.lab.runs.settings import ImageSettings, RunSettings
-from convattn.lab.training.settings import TrainingSettings
+from convattn_lab.models.settings import EncoderSettings
+from convattn_lab.runs.settings import ImageSettings, RunSettings
+from convattn_lab.training.settings import TrainingSettings
 
 CONFIG = RunSettings(
     model=EncoderSettings(heads=(9, 9, 9), width=64, inner=128, downsampling=4),

@@ -12,9 +12,9 @@ Crops and flips alone augment the images: L21 sets it beside DeiT as trained wit
 
 from dataclasses import replace
 
-from convattn.lab.models.presets import vit_base
-from convattn.lab.records.experiments import EPOCHS, deit_training
-from convattn.lab.runs.settings import ImageSettings, RunSettings
+from convattn_lab.models.presets import vit_base
+from convattn_lab.records.experiments import EPOCHS, deit_training
+from convattn_lab.runs.settings import ImageSettings, RunSettings
 
 CONFIG = RunSettings(
     model=vit_base(),

@@ -57,8 +57,8 @@ def _run(words: list[str]) -> int:
 
 def _compare(given: Arguments) -> int:
     from convattn.cli.output import console
-    from convattn.lab.data.datasets import read_dataset
-    from convattn.lab.runs.facts import digest_of
+    from convattn.data.datasets import read_dataset
+    from convattn_lab.runs.images import digest_of
     from initialization_comparison import trials
     from initialization_comparison.results import read_results
     from initialization_comparison.table import chosen_rates, describe_rate
@@ -153,7 +153,7 @@ def _finish(trials: Sequence[Any], dataset: Any, folder: Path, out: Any) -> int 
 
 def _report(trials: Sequence[Any], results: Mapping[str, Any], folder: Path, out: Any) -> bool:
     """Print the table and draw the figures, if there are results."""
-    from convattn.networks.diagnosis.picture import save_picture
+    from convattn.diagnosis.picture import save_picture
     from initialization_comparison.table import draw_results, results_table, rows
 
     found = rows(results, trials)

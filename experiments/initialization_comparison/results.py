@@ -10,7 +10,8 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from convattn.files import read_file, write_file
-from convattn.lab.settings import explained, settings, to_json
+from convattn.settings import explained, settings
+from convattn_lab.settings import to_json
 
 Number = float | None  # None, null in the file, if it is not finite
 

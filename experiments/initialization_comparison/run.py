@@ -11,29 +11,27 @@ import numpy as np
 from flax import nnx
 from jax import Array
 from jaxtyping import Float, Int
-from rich.console import Console
 
-from convattn.lab.data.datasets import Dataset
-from convattn.lab.models.state_dict import load_state_dict, state_dict
-from convattn.lab.runs.directory import CONFIG
-from convattn.lab.runs.facts import image_facts
-from convattn.lab.runs.launch import Experiment, run_experiment
-from convattn.lab.runs.materials import make_model, training_images
-from convattn.lab.settings import to_json
-from convattn.lab.training.failures import NonFiniteLoss
-from convattn.lab.training.images import TrainingImages
-from convattn.lab.training.metrics import read_metrics
-from convattn.lab.training.session import Outcome
-from convattn.lab.training.snapshots import read_snapshot, snapshot_epochs
-from convattn.lab.training.state import named_arrays
-from convattn.lab.training.step import cross_entropy
-from convattn.lab.two_phase.gradient_norms import gradient_norms
-from convattn.ledger.images.cifar10_slice import Images
-from convattn.networks.diagnosis.convolution_distance import convolution_distance
-from convattn.networks.diagnosis.measures import measure_heads
-from convattn.networks.diagnosis.state_dicts import read_transformer
-from convattn.networks.diagnosis.transformers import attention_layers
+from convattn.data.cifar10_slice import Images
+from convattn.data.datasets import Dataset
+from convattn.diagnosis.convolution_distance import convolution_distance
+from convattn.diagnosis.measures import measure_heads
+from convattn.diagnosis.transformers import attention_layers
+from convattn.networks.vision_transformer.state_dicts import read_transformer
 from convattn.networks.weights.files import WeightsFile
+from convattn.nnx.vision_transformer.state_dict import load_state_dict, state_dict
+from convattn_lab.runs.active_run import begin_run
+from convattn_lab.runs.directory import CONFIG
+from convattn_lab.runs.images import image_facts, make_model, training_images
+from convattn_lab.settings import to_json
+from convattn_lab.training.failures import NonFiniteLoss
+from convattn_lab.training.images import TrainingImages
+from convattn_lab.training.metrics import read_metrics
+from convattn_lab.training.snapshots import read_snapshot, snapshot_epochs
+from convattn_lab.training.state import named_arrays
+from convattn_lab.training.step import cross_entropy
+from convattn_lab.training.trainer import Outcome, train
+from convattn_lab.two_phase.gradient_norms import gradient_norms
 from initialization_comparison.results import Epoch, Result, Snapshot, numbers, write_result
 from initialization_comparison.trials import INITIALIZERS, NETWORK, Trial
 
@@ -50,7 +48,7 @@ def run_trial(trial: Trial, dataset: Dataset, folder: Path, file: Path) -> Resul
         The result, also of a run that diverged; None if it was stopped by a signal.
 
     Raises:
-        ValueError: As `run_experiment`.
+        ValueError: As `begin_run` and `train`.
     """
     chosen = trial.settings(len(dataset.train))
     images = trial_images(trial, dataset)
@@ -61,26 +59,27 @@ def run_trial(trial: Trial, dataset: Dataset, folder: Path, file: Path) -> Resul
         initial = named_arrays(nnx.state(model, nnx.Param))
     assert images.validation is not None
     facts = image_facts(dataset, images, chosen)
-    experiment = Experiment(
-        chosen,
-        chosen.training,
-        model,
-        images,
-        facts,
-        lambda outcome: {"initializer": trial.initializer},
-        "images",
-        snapshot=partial(
-            look,
-            training=some_images(images, images.train, GRADIENT_OF),
-            validation=some_images(images, images.validation, VALIDATED),
-        ),
+    snapshot = partial(
+        look,
+        training=some_images(images, images.train, GRADIENT_OF),
+        validation=some_images(images, images.validation, VALIDATED),
     )
-    command = f"python experiments/initialization.py  # {trial.name}"
     outcome: Outcome | None = None
-    with suppress(NonFiniteLoss):
-        outcome = run_experiment(
-            experiment, folder, command=command, console=Console(quiet=True), initial=initial
-        )
+    with (
+        suppress(NonFiniteLoss),
+        begin_run(
+            folder,
+            chosen,
+            model,
+            images,
+            command=f"python experiments/initialization.py  # {trial.name}",
+            data=facts,
+            data_name="images",
+            initial=initial,
+        ) as run,
+    ):
+        outcome = train(chosen.training, images, model, folder, snapshot=snapshot, held=True)
+        run.end(outcome, {"initializer": trial.initializer})
     if outcome is not None and outcome.status != "finished":
         return None
     lines = read_metrics(folder)

@@ -10,7 +10,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from scipy.stats import t as student
 
-from convattn.networks.diagnosis.picture import new_figure
+from convattn.diagnosis.picture import new_figure
 from initialization_comparison.results import Result
 from initialization_comparison.trials import INITIALIZERS, LEARNING_RATES, Trial
 

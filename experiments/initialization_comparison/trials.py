@@ -10,9 +10,9 @@ from functools import partial
 import numpy as np
 
 from convattn import initialization as start
-from convattn.lab.models.settings import VisionTransformerSettings
-from convattn.lab.runs.settings import ImageSettings, RunSettings
-from convattn.lab.training.settings import TrainingSettings
+from convattn.nnx.vision_transformer.settings import VisionTransformerSettings
+from convattn_lab.runs.settings import ImageSettings, RunSettings
+from convattn_lab.training.settings import TrainingSettings
 
 Arrays = Mapping[str, np.ndarray]
 Initializer = Callable[[Arrays, int, tuple[np.ndarray, np.ndarray]], dict[str, np.ndarray]]

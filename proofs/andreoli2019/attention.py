@@ -34,14 +34,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import DTYPES, EXP, certified_identities, proved, whole_images
-from convattn.ledger.evidence.exact_influence import (
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.evidence import DTYPES, EXP, certified_identities, proved, whole_images
+from convattn_ledger.evidence.exact_influence import (
     exact_column_softmax,
     exact_influence_convolution,
 )
-from convattn.ledger.evidence.influence_rounding import attention_within, column_weights_within
-from convattn.structures import (
+from convattn_ledger.evidence.influence_rounding import attention_within, column_weights_within
+from convattn_ledger.structures import (
     attention_convolution,
     bi_affine,
     bi_affine_scores,
@@ -50,7 +50,6 @@ from convattn.structures import (
     constant_mechanism,
     cross_attention_convolution,
     dense_basis,
-    log_mask,
     masked_scores,
     self_attention_convolution,
     softmax_mechanism,
@@ -90,7 +89,7 @@ def blank_column(run: Run) -> str:
         raise EvidenceFailed("0/0 has a value in exact arithmetic")
     except ZeroDivisionError:
         pass
-    printed = np.asarray(jax.nn.softmax(scores + log_mask(mask), axis=0))
+    printed = np.asarray(jax.nn.softmax(scores + np.where(mask, 0, -np.inf), axis=0))
     traced = np.asarray(jax.jit(column_softmax)(scores, jnp.asarray(mask)))
     for name, out in (("as printed", printed), ("under jit", traced)):
         if not np.isnan(out[:, 1]).all() or np.isnan(out[:, ::2]).any():
@@ -193,7 +192,7 @@ def on_images(run: Run) -> str:
     """Eight by eight pixels attend under the causal mask, to themselves and to another image's.
 
     The scores are integers below 2²⁴ times 2^-14, exact in at least float32, and so are x and Θ.
-    The bound is that of `convattn.ledger.evidence.influence_rounding`.
+    The bound is that of `convattn_ledger.evidence.influence_rounding`.
     """
     pixels = whole_images(run)[:2, 12:20, 12:20].reshape(2, 64, 3)
     rng = run.rng("weights")

@@ -24,12 +24,12 @@ import jax.numpy as jnp
 import numpy as np
 from flint import fmpq_mat, fmpz_mat
 
-from convattn.bounds.rounding import gamma, unit_roundoff
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import DTYPES, certified_identities, proved, whole_images
-from convattn.ledger.evidence.exact_influence import exact_column_softmax
 from convattn.operators.arrays import accumulation_dtype
-from convattn.structures import bi_affine, bi_affine_scores
+from convattn.operators.roundoff import gamma, unit_roundoff
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.evidence import DTYPES, certified_identities, proved, whole_images
+from convattn_ledger.evidence.exact_influence import exact_column_softmax
+from convattn_ledger.structures import bi_affine, bi_affine_scores
 
 FIELDS = ("bilinear", "key_weight", "query_weight", "offset")
 

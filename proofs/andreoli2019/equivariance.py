@@ -48,10 +48,10 @@ from itertools import product
 import numpy as np
 
 from convattn.bounds.flattened_kernel import exact_rank
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import certified, proved
-from convattn.structures import cuboid_shifts
-from convattn.structures.shift_matrices import (
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.evidence import certified, proved
+from convattn_ledger.structures import cuboid_shifts
+from convattn_ledger.structures.shift_matrices import (
     all_shifts,
     commutant_system,
     shift_matrix,
@@ -236,11 +236,7 @@ CLAIM = Claim(
             covers="on a torus commuting with translations is depending on n - m alone; A_a "
             "A_b = A_(a+b)",
         ),
-        certified(
-            "A19.equivariance",
-            name="what commutes with the shifts",
-            kind="commutant",
-        ),
+        certified("A19.equivariance", name="what commutes with the shifts"),
         Evidence("n - m alone, and the span", Level.TESTED, differences_and_span),
         Evidence("equipollent pairs", Level.TESTED, equipollent_sums),
         Evidence("commutants of bare grids", Level.TESTED, bare_commutants),

@@ -33,11 +33,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import DTYPES, EXP, certified_identities, proved, whole_images
-from convattn.ledger.evidence.exact_influence import exact_column_softmax
-from convattn.ledger.evidence.influence_rounding import attention_within, column_weights_within
-from convattn.structures import (
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.evidence import DTYPES, EXP, certified_identities, proved, whole_images
+from convattn_ledger.evidence.exact_influence import exact_column_softmax
+from convattn_ledger.evidence.influence_rounding import attention_within, column_weights_within
+from convattn_ledger.structures import (
     bi_affine,
     bi_affine_scores,
     column_softmax,
@@ -162,7 +162,7 @@ def on_images(run: Run) -> str:
 
     Scores are integers below 2²⁴ times 2^-10, and the slope is 1/4: all exact in at least float32.
     The loops and the layer are each within the bound of
-    `convattn.ledger.evidence.influence_rounding`, in
+    `convattn_ledger.evidence.influence_rounding`, in
     float64 and in the layer's dtype; the bounds are added.
     """
     pixels = whole_images(run)[:2, 12:18, 12:18].reshape(2, 36, 3)

@@ -47,11 +47,11 @@ import numpy as np
 import scipy.sparse
 
 from convattn.bounds.flattened_kernel import exact_rank
-from convattn.bounds.score_error import gamma
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import certified_identities, proved
-from convattn.ledger.evidence.shared_map import exact_rank as rank_of_fractions
-from convattn.structures import (
+from convattn.operators.roundoff import gamma
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.evidence import certified_identities, proved
+from convattn_ledger.rational_matrices import rational_rank
+from convattn_ledger.structures import (
     chebyshev_basis,
     cuboid_shifts,
     gcn_basis,
@@ -60,7 +60,7 @@ from convattn.structures import (
     shift_basis,
     walk_basis,
 )
-from convattn.structures.shift_matrices import commutant_system, shift_matrix
+from convattn_ledger.structures.shift_matrices import commutant_system, shift_matrix
 
 EDGE = np.array([[0, 1], [1, 0]])
 MAXIMUM_ORDER = 5
@@ -115,7 +115,7 @@ def polynomial(coefficients: list[Fraction], matrix: np.ndarray) -> np.ndarray:
 
 def spanned(matrices: list[np.ndarray]) -> int:
     """The dimension of the span of these matrices, exactly."""
-    return rank_of_fractions(
+    return rational_rank(
         [[Fraction(x) for x in matrix.reshape(-1).tolist()] for matrix in matrices]
     )
 

@@ -39,9 +39,9 @@ import jax
 import numpy as np
 from jax import lax
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import certified_identities, exact_convolution, proved
-from convattn.structures import (
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.evidence import certified_identities, exact_convolution, proved
+from convattn_ledger.structures import (
     cuboid_shifts,
     kernel_to_structure,
     pooling_basis,
@@ -50,7 +50,7 @@ from convattn.structures import (
     structured_convolution,
     window_basis,
 )
-from convattn.structures.shift_matrices import shift_matrix
+from convattn_ledger.structures.shift_matrices import shift_matrix
 
 # Grid, cuboid, δ, ε; with axes of different sizes.
 CUBOIDS = (
@@ -87,13 +87,12 @@ def xla_convolution(images: np.ndarray, kernel: np.ndarray, stride, dilation, pa
     )
 
 
-def structured(images: np.ndarray, basis, theta: np.ndarray) -> np.ndarray:
-    """The library's convolution of flattened images, unflattened."""
+def structured(images: np.ndarray, basis, theta: np.ndarray, sides=None) -> np.ndarray:
+    """The library's convolution of flattened images, unflattened to the grid of the outputs."""
     flat = images.reshape(len(images), -1, images.shape[-1])
     jitted = jax.jit(structured_convolution, static_argnames="order")
     result = jitted(flat, basis, theta, order="basis_first")
-    sides = getattr(basis, "output_grid", basis.grid)
-    return np.asarray(result).reshape(len(images), *sides, -1)
+    return np.asarray(result).reshape(len(images), *(sides or images.shape[1:-1]), -1)
 
 
 def require_equal(found: np.ndarray, expected: np.ndarray, what: str) -> None:
@@ -161,8 +160,8 @@ def steps_are_dilations(run: Run) -> str:
     """The paper's "strides" leave one output for each input, and are `rhs_dilation`."""
     images, kernel = drawn(run, 2, 8, 6, 2), drawn(run, 3, 3, 2, 3)
     basis, theta = kernel_to_structure(kernel, (8, 6), dilation=2)
-    found = structured(images, basis, theta)
     require(basis.outputs == basis.inputs, f"{basis.outputs} outputs for {basis.inputs} inputs")
+    found = structured(images, basis, theta)
     pads = [(2, 2)] * 2
     require_equal(found, xla_convolution(images, kernel, (1, 1), (2, 2), pads), "dilation 2")
     strided = xla_convolution(images, kernel, (2, 2), (1, 1), [(1, 1)] * 2)
@@ -181,7 +180,8 @@ def strides_leave_the_grid(run: Run) -> str:
         every = [stride] * len(grid)
         spread = [dilation] * len(grid)
         expected = xla_convolution(images, kernel, every, spread, pads)
-        require_equal(structured(images, basis, theta), expected, f"grid {grid}, stride {stride}")
+        found = structured(images, basis, theta, expected.shape[1:-1])
+        require_equal(found, expected, f"grid {grid}, stride {stride}")
         ratios.append((basis.inputs, basis.outputs))
     if all(inputs % outputs == 0 for inputs, outputs in ratios):
         raise EvidenceFailed(f"in all of (M, N) = {ratios} N divides M")
@@ -205,7 +205,7 @@ def pooling_is_linear(run: Run) -> str:
         )
         shifts = window_basis(grid, window, stride, dilation)
         theta = np.broadcast_to(np.eye(2, dtype=int), (shifts.size, 2, 2))
-        found = structured(images, shifts, theta)
+        found = structured(images, shifts, theta, sums.shape[1:-1])
         require_equal(found, sums, f"grid {grid}, window {window}, size {shifts.size}")
         basis = pooling_basis(grid, window, stride, dilation)
         pattern = count * np.asarray(basis.matrices())[0]

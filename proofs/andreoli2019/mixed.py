@@ -23,9 +23,9 @@ from itertools import pairwise, product
 import numpy as np
 
 from convattn.bounds.flattened_kernel import exact_rank
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import certified_identities, proved
-from convattn.structures.mixed_product import mixed_product, rank_one_terms, sum_of_terms
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.evidence import certified_identities, proved
+from convattn_ledger.structures.mixed_product import mixed_product
 
 SHAPES = ((), (3,), (2, 3), (2, 1, 4))
 
@@ -36,6 +36,26 @@ def outer_product(vectors: list[np.ndarray]) -> np.ndarray:
     for vector in vectors:
         result = np.multiply.outer(result, vector)
     return result
+
+
+def rank_one_terms(a: list[list[np.ndarray]], b: list[list[np.ndarray]]) -> list[np.ndarray]:
+    """The terms u_kr ⊗ v_ks of the proof: for each axis of S and T a matrix, a row for each term.
+
+    `a` holds for each k the terms of a_k in this form, and `b` those of b_k.
+    """
+    joined = []
+    for left, right in zip(a, b, strict=True):
+        rows, columns = len(left[0]), len(right[0])
+        joined.append(
+            [np.repeat(factor, columns, axis=0) for factor in left]
+            + [np.tile(factor, (rows, 1)) for factor in right]
+        )
+    return [np.concatenate(axis) for axis in zip(*joined, strict=True)]
+
+
+def sum_of_terms(factors: list[np.ndarray]) -> np.ndarray:
+    """The tensor whose terms are the outer products of row r of every factor."""
+    return sum(outer_product(list(rows)) for rows in zip(*factors, strict=True))
 
 
 def terms_of_the_proof(run: Run) -> str:

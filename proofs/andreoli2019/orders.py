@@ -25,10 +25,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from convattn.bounds.score_error import gamma, unit_roundoff
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import certified_identities, proved
-from convattn.structures import (
+from convattn.operators.roundoff import gamma, unit_roundoff
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.evidence import certified_identities, proved
+from convattn_ledger.structures import (
     cheapest_order,
     contraction_work,
     dense_basis,

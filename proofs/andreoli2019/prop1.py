@@ -23,11 +23,11 @@ import flint
 import jax.numpy as jnp
 import numpy as np
 
-from convattn.bounds.score_error import gamma, unit_roundoff
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import certified_identities, proved
-from convattn.structures.inversion import dual_basis, invert_mixed_product, linear_relation
-from convattn.structures.mixed_product import mixed_product
+from convattn.operators.roundoff import gamma, unit_roundoff
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.evidence import certified_identities, proved
+from convattn_ledger.structures.inversion import dual_basis, invert_mixed_product, linear_relation
+from convattn_ledger.structures.mixed_product import mixed_product
 
 SHAPES = (((), (2,)), ((3,), ()), ((4,), (2, 3)), ((2, 3), (4,)), ((2, 2, 2), (3, 2)))
 

@@ -21,11 +21,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified_identities, proved
-from convattn.structures import dense_basis, mixed_product, shift_basis, sparse_basis
-from convattn.structures import structured_convolution as convolve
-from convattn.structures.inversion import invert_mixed_product
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn_ledger.evidence import certified_identities, proved
+from convattn_ledger.structures import dense_basis, mixed_product, shift_basis, sparse_basis
+from convattn_ledger.structures import structured_convolution as convolve
+from convattn_ledger.structures.inversion import invert_mixed_product
 
 SIZES = ((3, 7, 5, 2, 4), (1, 2, 6, 3, 1), (6, 4, 3, 1, 2))  # K, M, N, P, Q
 

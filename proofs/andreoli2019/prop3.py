@@ -26,9 +26,9 @@ import numpy as np
 from jax import lax
 
 from convattn.bounds.flattened_kernel import exact_rank
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import certified_identities, proved
-from convattn.structures import (
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.evidence import certified_identities, proved
+from convattn_ledger.structures import (
     ShiftBasis,
     StructuredConvolution,
     compose,

@@ -32,14 +32,21 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from convattn import structures
 from convattn.bounds.flattened_kernel import exact_rank
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import certified_identities, proved
-from convattn.structures import (
+from convattn_ledger import (
+    Claim,
+    Evidence,
+    EvidenceFailed,
+    Kind,
+    Level,
+    Run,
+    Verdict,
+    require,
+    structures,
+)
+from convattn_ledger.evidence import certified_identities, proved
+from convattn_ledger.structures import (
     grouped_convolution,
-    parameter_count,
-    saves,
     separable_convolution,
     shift_basis,
 )
@@ -66,7 +73,7 @@ def forms(run: Run) -> str:
     size, controls, inputs, outputs = 3, 2, 5, 4
     matrices = rng.integers(-9, 10, (size, inputs, outputs))
     basis = structures.dense_basis(matrices)
-    for rows, columns in ((1, 3), (3, 1)):  # of a block; both ways of applying are taken
+    for rows, columns in ((1, 3), (3, 1)):  # of a block: more columns than rows, and fewer
         groups, (p, q) = 2, (2 * rows, 2 * columns)
         x = rng.integers(-9, 10, (2, inputs, p))
         blocks = rng.integers(-9, 10, (size, groups, rows, columns))
@@ -125,6 +132,20 @@ def as_xla_has_them(run: Run) -> str:
     if (np.asarray(separable) != expected).any():
         raise EvidenceFailed("depth-wise is not XLA's, followed by a 1 × 1 convolution")
     return "7 nodes, 6 channels: two feature groups; six feature groups and a 1 × 1 convolution"
+
+
+def parameter_count(k: int, p: int, q: int, *, groups=None, separable=False, controls=None) -> int:
+    """How many numbers a form of Θ has, as printed; without a form all KPQ."""
+    if groups is not None:
+        return k * p * q // groups
+    if controls is not None:
+        return controls * (k + p * q)
+    return k * p + p * q if separable else k * p * q
+
+
+def saves(k: int, p: int, q: int, **form) -> bool:
+    """Whether a form has fewer numbers than KPQ."""
+    return parameter_count(k, p, q, **form) < parameter_count(k, p, q)
 
 
 def counts(run: Run) -> str:

@@ -28,9 +28,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from convattn.bounds.rounding import unit_roundoff
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import (
+from convattn.operators.arrays import accumulation_dtype
+from convattn.operators.roundoff import unit_roundoff
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.evidence import (
     DTYPES,
     EXP,
     certified_identities,
@@ -39,13 +40,12 @@ from convattn.ledger.evidence import (
     proved,
     whole_images,
 )
-from convattn.ledger.evidence.exact_influence import (
+from convattn_ledger.evidence.exact_influence import (
     exact_column_softmax,
     exact_influence_convolution,
 )
-from convattn.ledger.evidence.influence_rounding import attention_within, column_weights_within
-from convattn.operators.arrays import accumulation_dtype
-from convattn.structures import (
+from convattn_ledger.evidence.influence_rounding import attention_within, column_weights_within
+from convattn_ledger.structures import (
     attention_with_shifts,
     bi_affine,
     bi_affine_scores,
@@ -153,7 +153,7 @@ def on_images(run: Run) -> str:
 
     With attention heads of Θ = 0 the layer is the zero-padded 3 × 3 convolution, integers below
     2²⁴, and must equal it. With attention on 8 × 8 pixels the bound is that of
-    `convattn.ledger.evidence.influence_rounding` plus one rounding of the sum of the two parts.
+    `convattn_ledger.evidence.influence_rounding` plus one rounding of the sum of the two parts.
     """
     images = whole_images(run)[:2, 12:20, 12:20]
     x = images.reshape(2, 64, 3)

@@ -33,26 +33,22 @@ import numpy as np
 from flint import fmpq_mat, fmpz_mat
 
 from convattn.encodings.layer import ContentScores
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import DTYPES, EXP, certified_identities, proved, whole_images
-from convattn.ledger.evidence.exact_influence import (
+from convattn.operators.attention import attention_weights, multi_head_self_attention
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.evidence import DTYPES, EXP, certified_identities, proved, whole_images
+from convattn_ledger.evidence.exact_influence import (
     exact_column_softmax,
     exact_influence_convolution,
 )
-from convattn.ledger.evidence.influence_rounding import attention_within, column_weights_within
-from convattn.operators.attention import attention_weights, multi_head_self_attention
-from convattn.structures import (
-    ScaledDotProduct,
+from convattn_ledger.evidence.influence_rounding import attention_within, column_weights_within
+from convattn_ledger.structures import (
     as_attention_convolution,
     as_bi_affine,
     attention_convolution,
     bi_affine_scores,
     causal_mask,
-    maps_from_parameter,
     parameter_from_maps,
-    scaled_dot_product_scores,
     self_attention_convolution,
-    split_output_map,
 )
 
 
@@ -143,6 +139,17 @@ def counts(run: Run) -> str:
     return "D = 64 of 512: a quarter; from D = 256 on nothing is saved"
 
 
+def split_output_map(output: np.ndarray, heads: int) -> np.ndarray:
+    """Θ_O `[Q, K·D]` cut into the transposes of its K blocks `[Q, D]`."""
+    return output.reshape(len(output), heads, -1).transpose(1, 2, 0)
+
+
+def maps_from_parameter(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eq. 10 from right to left with D = P ≤ Q: Θ_k = I Θ_k."""
+    heads, p, _ = theta.shape
+    return np.broadcast_to(np.eye(p, dtype=int), (heads, p, p)), theta
+
+
 def layer_and_convolution(run: Run) -> str:
     """Our Transformer layer, with one-hot weights and integers, and eq. 7 on the same numbers."""
     cases = 3 if run.quick else 10
@@ -150,7 +157,7 @@ def layer_and_convolution(run: Run) -> str:
         rng = run.rng(case)
         x = jnp.asarray(rng.integers(-5, 6, (2, 5, 6)))
         value = jnp.asarray(rng.integers(-5, 6, (3, 6, 2)))
-        output = split_output_map(jnp.asarray(rng.integers(-5, 6, (7, 6))), 3)
+        output = jnp.asarray(split_output_map(rng.integers(-5, 6, (7, 6)), 3))
         weights = jnp.asarray(np.eye(5)[rng.integers(0, 5, (2, 3, 4))])
         layer = multi_head_self_attention(x, weights, value, output)
         theta = parameter_from_maps(value, output)
@@ -160,8 +167,8 @@ def layer_and_convolution(run: Run) -> str:
         convolution = attention_convolution(*given, theta)
         if (layer != convolution).any():
             raise EvidenceFailed(f"case {case}: {layer} as layer, {convolution} as convolution")
-        maps = maps_from_parameter(theta)
-        back = multi_head_self_attention(x, weights, maps.value, maps.output)
+        maps = map(jnp.asarray, maps_from_parameter(np.asarray(theta)))
+        back = multi_head_self_attention(x, weights, *maps)
         require((back == layer).all(), f"case {case}: back from Θ the layer gives {back}")
     return f"{cases} cases of 5 keys, 4 queries, three heads equal, and back"
 
@@ -197,13 +204,15 @@ def key_bias(run: Run) -> str:
         x, y = (jnp.asarray(rng.integers(-2, 3, (1, count, 3))) for count in (5, 4))
         key, query = (jnp.asarray(rng.integers(-2, 3, (1, 3, 2))) for _ in range(2))
         for_keys, for_queries = (jnp.asarray(rng.integers(1, 4, (1, 2))) for _ in range(2))
-        whole = ScaledDotProduct(key, query, for_keys, for_queries, scaled=False)
-        scores = scaled_dot_product_scores(x, y, whole)
+        whole = ContentScores(query, key, for_queries, for_keys, scaled=False)
+        scores = whole.scores(y, x).swapaxes(2, 3)
         if (bi_affine_scores(x, y, as_bi_affine(whole)) != scores).any():
             raise EvidenceFailed(f"case {case}: the biases do not give the four terms")
-        without = ScaledDotProduct(key, query, None, for_queries, scaled=False)
-        rest = scaled_dot_product_scores(x, y, without)
-        weights = [exact_column_softmax(np.asarray(part)[0, 0]) for part in (scores, rest)]
+        without = ContentScores(query, key, for_queries, None, scaled=False).scores(y, x)
+        weights = [
+            exact_column_softmax(np.asarray(part)[0, 0])
+            for part in (scores, without.swapaxes(2, 3))
+        ]
         require((weights[0] == weights[1]).all(), f"case {case}: the bias of the keys matters")
     return "3 cases: four terms, and no weight changes with the bias of the keys"
 
@@ -212,7 +221,7 @@ def on_images(run: Run) -> str:
     """Eight by eight pixels: our layer, JAX's and the convolution, the causal mask on all.
 
     D = 4, so √D = 2 divides exactly; scores are integers below 2²⁴ times 2^-16. Each result is
-    within the bound of `convattn.ledger.evidence.influence_rounding`; JAX's softmax runs in
+    within the bound of `convattn_ledger.evidence.influence_rounding`; JAX's softmax runs in
     float32.
     """
     pixels = whole_images(run)[:1, 12:20, 12:20].reshape(1, 64, 3)

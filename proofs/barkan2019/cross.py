@@ -39,9 +39,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import certified_identities, exact_convolution
-from convattn.ledger.evidence.exact_attention import exact_softmax
 from convattn.sac import (
     EvenBias,
     SelfAttentiveParameters,
@@ -51,6 +48,9 @@ from convattn.sac import (
     side_by_side,
     with_segment,
 )
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.evidence import certified_identities, exact_convolution
+from convattn_ledger.evidence.exact_attention import exact_softmax
 
 
 def drawn_images(run: Run) -> tuple[np.ndarray, np.ndarray]:

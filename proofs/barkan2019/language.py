@@ -32,9 +32,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import certified_identities
-from convattn.ledger.evidence.printed_filters import printed_convolution
 from convattn.sac import (
     EvenBias,
     MultiscaleParameters,
@@ -46,6 +43,9 @@ from convattn.sac import (
 )
 from convattn.sac.attend import attend
 from convattn.sac.self_attentive_convolution import flat_bank
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.evidence import certified_identities
+from convattn_ledger.evidence.printed_filters import printed_convolution
 
 WORDS = 6
 

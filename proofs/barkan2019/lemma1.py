@@ -31,10 +31,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import certified_identities, exact_convolution, proved
-from convattn.ledger.evidence.printed_filters import printed_convolution
 from convattn.sac import filter_bank
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.evidence import certified_identities, exact_convolution, proved
+from convattn_ledger.evidence.printed_filters import printed_convolution
 
 SIZES = [(n, m) for n in range(1, 6) for m in range(1, 6)]
 

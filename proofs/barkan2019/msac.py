@@ -34,8 +34,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import certified_identities, exact_convolution
 from convattn.sac import (
     EvenBias,
     MultiscaleParameters,
@@ -45,6 +43,8 @@ from convattn.sac import (
     multiscale_self_attentive_convolution,
     self_attentive_convolution,
 )
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.evidence import certified_identities, exact_convolution
 
 SIZES = ((2, 1), (1, 3))
 

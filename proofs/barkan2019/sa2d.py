@@ -37,9 +37,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import certified_identities, exact_convolution, proved
-from convattn.ledger.evidence.exact_attention import exact_softmax
 from convattn.sac import (
     EvenBias,
     SelfAttentiveParameters,
@@ -47,6 +44,9 @@ from convattn.sac import (
     even_bias_scores,
     sac_from_even_kernel,
 )
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.evidence import certified_identities, exact_convolution, proved
+from convattn_ledger.evidence.exact_attention import exact_softmax
 
 
 def printed_scores(query: np.ndarray, key: np.ndarray, bias: np.ndarray) -> np.ndarray:

@@ -41,21 +41,7 @@ import jax.numpy as jnp
 import numpy as np
 from flint import arb, ctx
 
-from convattn.bounds.saturation import PRECISION, bias_total_variation, upper
-from convattn.bounds.score_error import ASSUMPTION
-from convattn.bounds.self_attentive_rounding import two_head_error_bound
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import (
-    EXP,
-    UNDERFLOW,
-    certified_identities,
-    exact_convolution,
-    integer_kernel,
-    proved,
-    whole_images,
-)
-from convattn.ledger.evidence.enclosures import ASSUMES, distance_to_one_hot
-from convattn.ledger.evidence.layer_runs import DTYPES, OUT_CHANNELS, equal, within
+from convattn.operators.roundoff import ASSUMPTION
 from convattn.sac import (
     EvenBias,
     SelfAttentiveParameters,
@@ -66,13 +52,27 @@ from convattn.sac import (
     self_attention_2d,
     self_attentive_convolution,
 )
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn_ledger.bounds.saturation import PRECISION, bias_total_variation, upper
+from convattn_ledger.bounds.self_attentive_rounding import two_head_error_bound
+from convattn_ledger.evidence import (
+    EXP,
+    UNDERFLOW,
+    certified_identities,
+    exact_convolution,
+    integer_kernel,
+    proved,
+    whole_images,
+)
+from convattn_ledger.evidence.enclosures import ASSUMES, distance_to_one_hot
+from convattn_ledger.evidence.layer_runs import DTYPES, OUT_CHANNELS, equal, within
 
 
 def self_attentive_equals_convolution(
     name: str,
     kernel_size: tuple[int, ...],
     *,
-    exact: bool,
+    form: str,
     stride: int = 1,
     dilation: int = 1,
     key_stride: int | None = None,
@@ -101,12 +101,12 @@ def self_attentive_equals_convolution(
             parameters = sac_from_convolution(
                 jnp.asarray(kernel, dtype),
                 jnp.asarray(bias, dtype),
-                exact=exact,
+                form=form,
                 key_stride=key_stride,
                 **grid,
             )
             result = jax.jit(self_attentive_convolution)(parameters, jnp.asarray(images, dtype))
-            if exact:
+            if form == "exact":
                 bound = two_head_error_bound(
                     at_keys, at_queries, dtype, bias=bias, magnitude=magnitude
                 )
@@ -119,7 +119,7 @@ def self_attentive_equals_convolution(
         name,
         Level.BOUNDED,
         check,
-        assumes=ASSUMPTION if exact else UNDERFLOW,
+        assumes=ASSUMPTION if form == "exact" else UNDERFLOW,
         quick=quick,
     )
 
@@ -128,7 +128,9 @@ def distance_to_own_patch(run: Run) -> str:
     """The library's own scores at every query of a grid: TV in balls, the formula, and N·e^-M."""
     seen, cells = [], 20
     for logit in (1.0, 16.0, 104.0):
-        given = sac_from_convolution(jnp.ones((2, 3, 1, 1), jnp.float64), exact=False, logit=logit)
+        given = sac_from_convolution(
+            jnp.ones((2, 3, 1, 1), jnp.float64), form="limit", sharpness=logit
+        )
         scores = np.asarray(even_bias_scores(given.position, (4, 5), (4, 5))[0], np.float64)
         formula = bias_total_variation(logit, cells)
         with ctx.workprec(PRECISION):
@@ -155,7 +157,7 @@ def within_total_variation(run: Run) -> str:
     kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)
     expected = exact_convolution(images, kernel)
     spread = np.ptp(expected, axis=(1, 2), keepdims=True)
-    given = sac_from_convolution(jnp.asarray(kernel, jnp.float64), exact=False, logit=4.0)
+    given = sac_from_convolution(jnp.asarray(kernel, jnp.float64), form="limit", sharpness=4.0)
     result = jax.jit(self_attentive_convolution)(given, jnp.asarray(images, jnp.float64))
     total_variation = limit_error_bound(4.0, 1024, 1.0)
     rounding = two_head_error_bound(expected, expected, "float64", magnitude=255 * 81)
@@ -244,13 +246,21 @@ CLAIM = Claim(
             "barkan2019/sac_sizes.v", covers="(2), with one ε and one set of filters at all sizes"
         ),
         proved("barkan2019/sac_limit.v", covers="(1); not: 1 × 1 SAC is 2-D self-attention"),
-        certified_identities("B19.sac", "one head in the limit, two exactly", "two_heads", "limit"),
+        certified_identities(
+            "B19.sac",
+            "one head in the limit, two exactly",
+            "two_heads",
+            "limit",
+            covers="two heads with ε = 1/3",
+        ),
         Evidence("distance to its own patch", Level.ENCLOSED, distance_to_own_patch, ASSUMES),
-        self_attentive_equals_convolution("3 × 3, two heads exactly", (3, 3), exact=True, count=2),
+        self_attentive_equals_convolution(
+            "3 × 3, two heads exactly", (3, 3), form="exact", count=2
+        ),
         self_attentive_equals_convolution(
             "2 × 4, stride 2, two heads, keys on all pixels",
             (2, 4),
-            exact=True,
+            form="exact",
             stride=2,
             key_stride=1,
             dtypes=("float32",),
@@ -258,7 +268,7 @@ CLAIM = Claim(
         self_attentive_equals_convolution(
             "3 × 2, stride 2, dilation 2, one head",
             (3, 2),
-            exact=False,
+            form="limit",
             stride=2,
             dilation=2,
             dtypes=("float32", "bfloat16"),

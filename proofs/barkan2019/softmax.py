@@ -28,10 +28,10 @@ from fractions import Fraction
 import jax.numpy as jnp
 import numpy as np
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import certified_identities, proved
-from convattn.ledger.evidence.exact_attention import exact_softmax
 from convattn.sac.attend import attend
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.evidence import certified_identities, proved
+from convattn_ledger.evidence.exact_attention import exact_softmax
 
 
 def rows_of_weights(scores: np.ndarray) -> np.ndarray:

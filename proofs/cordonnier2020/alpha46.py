@@ -32,18 +32,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from convattn.encodings import QuadraticEncoding
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.audit.float_format import float_format
-from convattn.ledger.audit.saturation import measure_quadratic_saturation
-from convattn.ledger.evidence import DTYPES, EXP, certified, proved, whole_images
-from convattn.ledger.evidence.positional_heads import (
+from convattn.operators.roundoff import one_hot_sharpness
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.audit.float_format import float_format
+from convattn_ledger.audit.saturation import measure_quadratic_saturation
+from convattn_ledger.evidence import DTYPES, EXP, certified, proved, whole_images
+from convattn_ledger.evidence.positional_heads import (
     attended,
     bare_grid,
     head_weights,
     heads_within,
     scores_by_shift,
 )
-from convattn.operators.roundoff import one_hot_sharpness
 
 
 def measured(dtypes: tuple[str, ...]) -> str:
@@ -100,7 +100,7 @@ def black_pixels(run: Run) -> str:
     """A head at Δ = 0, with α = 46 and one-hot, on images whose darkest entry is zero.
 
     Scores are exact integers, so every pixel is within the bound of
-    `convattn.ledger.evidence.softmax_rounding`. With hard attention a black entry stays exactly
+    `convattn_ledger.evidence.softmax_rounding`. With hard attention a black entry stays exactly
     black; at α = 46 it becomes the sum of its neighbours times e^-46. In float16 that is below the
     smallest number of the result, and only the weights tell.
     """
@@ -140,11 +140,7 @@ CLAIM = Claim(
     kinds=(Kind.REFUTATION,),
     evidence=(
         proved("cordonnier2020/alpha46.v", covers="the size of e^-α; not: the rounding of softmax"),
-        certified(
-            "C20.alpha46",
-            name="46 leaves neighbours, 104 does not",
-            kind="saturation",
-        ),
+        certified("C20.alpha46", name="46 leaves neighbours, 104 does not"),
         Evidence(
             "least α on this device, float32",
             Level.BOUNDED,

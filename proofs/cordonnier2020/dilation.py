@@ -19,8 +19,10 @@ tokens (Lemma 2). If there is a ring of one zero token, that projection lies on 
 is zero, as it is in the zero-padded convolution. ∎
 """
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import (
+from dataclasses import replace
+
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn_ledger.evidence import (
     DTYPES,
     UNDERFLOW,
     applied,
@@ -33,7 +35,7 @@ from convattn.ledger.evidence import (
     total_variation_enclosed,
     whole_images,
 )
-from convattn.ledger.evidence.layer_runs import equal
+from convattn_ledger.evidence.layer_runs import equal
 
 
 def narrow_ring(run: Run) -> str:
@@ -46,11 +48,13 @@ def narrow_ring(run: Run) -> str:
         layer = converted(kernel, dtype, encoding="quadratic", dilation=2)
         if layer.ring != ((2, 2), (2, 2)):
             raise EvidenceFailed(f"the layer's own ring is {layer.ring}, but should be 2 wide")
-        found.append(equal(dtype, applied(layer, images, dtype, ring=1), expected))
-    biases = converted(kernel, "float32", encoding="bias", exact=False, dilation=2)
-    equal("float32", applied(biases, images, "float32", ring=2), expected)
+        narrow = replace(layer, ring=((1, 1), (1, 1)))
+        found.append(equal(dtype, applied(narrow, images, dtype), expected))
+    biases = converted(kernel, "float32", encoding="bias", form="limit", dilation=2)
+    equal("float32", applied(biases, images, "float32"), expected)
+    narrow = replace(biases, ring=((1, 1), (1, 1)))
     try:
-        equal("float32", applied(biases, images, "float32", ring=1), expected)
+        equal("float32", applied(narrow, images, "float32"), expected)
     except EvidenceFailed:
         return f"{len(images)} images; {'; '.join(found)}; biases equal with a ring of 2, not of 1"
     raise EvidenceFailed("a ring of one zero was enough for one-hot biases too")
@@ -75,9 +79,7 @@ CLAIM = Claim(
             alphas=(1.0, 16.0, 104.0),
             centers=((0, 2), (-2, 2), (3, -3)),
         ),
-        certified(
-            "C20.dilation",
-        ),
+        certified("C20.dilation"),
         equals_convolution("3 × 3, dilation 2", (3, 3), encoding="quadratic", dilation=2),
         equals_convolution("3 × 3, dilation 3", (3, 3), encoding="quadratic", dilation=3),
         Evidence("a ring of one zero", Level.BOUNDED, narrow_ring, assumes=UNDERFLOW, quick=False),

@@ -20,10 +20,10 @@ import numpy as np
 
 from convattn.encodings import QuadraticEncoding
 from convattn.encodings.quadratic import printed_features, printed_target
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import DTYPES, EXP, proved, whole_images
-from convattn.ledger.evidence.exact_attention import BASE, exact_softmax
-from convattn.ledger.evidence.positional_heads import (
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn_ledger.evidence import DTYPES, EXP, proved, whole_images
+from convattn_ledger.evidence.exact_attention import BASE, exact_softmax
+from convattn_ledger.evidence.positional_heads import (
     bare_grid,
     heads_within,
     products_within,
@@ -68,7 +68,7 @@ def gaussian_on_images(run: Run) -> str:
 
     α, Δ and δ are dyadic with few bits, so that α|δ - Δ|² is exact in float32 and above. So are
     v·r_δ and the sums in it. The error is that of softmax, bounded in
-    `convattn.ledger.evidence.softmax_rounding`.
+    `convattn_ledger.evidence.softmax_rounding`.
     """
     images = whole_images(run)
     grid = bare_grid(images)

@@ -21,9 +21,9 @@ import numpy as np
 
 from convattn.encodings import GaussianEncoding, QuadraticEncoding
 from convattn.encodings.gaussian import gaussian_features, gaussian_target
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import DTYPES, EXP, proved, whole_images
-from convattn.ledger.evidence.positional_heads import (
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn_ledger.evidence import DTYPES, EXP, proved, whole_images
+from convattn_ledger.evidence.positional_heads import (
     bare_grid,
     heads_within,
     products_within,
@@ -88,7 +88,7 @@ def gaussian_on_images(run: Run) -> str:
     """The library's weights, and what it attends to, against the centred form in float64.
 
     R, Δ and δ are dyadic with few bits, so the scores are exact in float32 and above, as v·r_δ
-    is. The error is that of softmax, bounded in `convattn.ledger.evidence.softmax_rounding`.
+    is. The error is that of softmax, bounded in `convattn_ledger.evidence.softmax_rounding`.
     """
     images = whole_images(run)
     grid = bare_grid(images)

@@ -33,14 +33,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from convattn.bounds.rounding import EXP_ERROR, gamma, unit_roundoff
 from convattn.encodings import BiasEncoding, QuadraticEncoding
 from convattn.encodings.layer import AttentionLayer, ContentScores
 from convattn.fast.application import apply_attention
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import DTYPES, EXP, proved, whole_images
-from convattn.ledger.evidence.exact_attention import exact_self_attention
-from convattn.operators.scores import content_scores, position_added_scores
+from convattn.operators.roundoff import EXP_ERROR, gamma, unit_roundoff
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn_ledger.evidence import DTYPES, EXP, proved, whole_images
+from convattn_ledger.evidence.exact_attention import exact_self_attention
+from convattn_ledger.evidence.scores import content_scores, position_added_scores
 
 
 def permuted_exactly(run: Run) -> str:
@@ -87,7 +87,7 @@ def permuted_images(run: Run) -> str:
 
     Scores are integers below 2²² times 2^-16, so scores, maxima and differences are exact in at
     least float32. Each of the two runs is off by at most the bound of
-    `convattn.ledger.evidence.softmax_rounding` with equal weights, their argument errors being
+    `convattn_ledger.evidence.softmax_rounding` with equal weights, their argument errors being
     zero: at
     most B = max|X W_val|·((1 + 8u)(1 + u)²/(1 - ζ) - 1 + γ_N) plus the cast, where 1 + ζ = (1 +
     8u)(1 + γ_N). So they differ by at most 2B. The quadratic encoding, which does not move along,

@@ -19,11 +19,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from convattn.bounds.rounding import gamma, unit_roundoff
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import DTYPES, proved, whole_images
-from convattn.ledger.evidence.matrix_shapes import is_score, transposed
-from convattn.operators.scores import absolute_score_terms, position_added_scores
+from convattn.operators.roundoff import gamma, unit_roundoff
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.evidence import DTYPES, proved, whole_images
+from convattn_ledger.evidence.matrix_shapes import is_score, transposed
+from convattn_ledger.evidence.scores import absolute_score_terms, position_added_scores
 
 
 def four_terms_exactly(run: Run) -> str:

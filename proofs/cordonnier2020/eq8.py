@@ -31,11 +31,11 @@ import numpy as np
 
 from convattn.encodings import QuadraticEncoding
 from convattn.encodings.layer import ContentScores
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import DTYPES, proved, whole_images
-from convattn.ledger.evidence.matrix_shapes import is_score, transposed
-from convattn.ledger.evidence.positional_heads import bare_grid
-from convattn.operators.scores import relative_score_terms
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.evidence import DTYPES, proved, whole_images
+from convattn_ledger.evidence.matrix_shapes import is_score, transposed
+from convattn_ledger.evidence.positional_heads import bare_grid
+from convattn_ledger.evidence.scores import relative_score_terms
 
 
 def shifts_of(height: int, width: int) -> np.ndarray:

@@ -43,8 +43,9 @@ from convattn.constructions.li_output_map import token_maps
 from convattn.constructions.li_theorem1 import bias_construction
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.application import apply_attention
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import (
+from convattn.operators.shifts import from_query_minus_key, kernel_shifts
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.evidence import (
     DTYPES,
     UNDERFLOW,
     certified,
@@ -53,8 +54,7 @@ from convattn.ledger.evidence import (
     proved,
     whole_images,
 )
-from convattn.ledger.evidence.layer_runs import equal
-from convattn.operators.shifts import from_query_minus_key, kernel_shifts
+from convattn_ledger.evidence.layer_runs import equal
 
 
 def random_bijection(run: Run) -> str:

@@ -29,21 +29,21 @@ so p's weight exceeds θ(α)⁻², as no axis has a key at every n. ∎
 import jax.numpy as jnp
 import numpy as np
 
-from convattn.bounds.saturation import quadratic_total_variation_bound, upper
 from convattn.encodings import QuadraticEncoding
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import DTYPES, EXP, proved, total_variation_enclosed, whole_images
-from convattn.ledger.evidence.layer_runs import equal, within
-from convattn.ledger.evidence.positional_heads import (
+from convattn.operators.arrays import accumulation_dtype
+from convattn.operators.roundoff import one_hot_sharpness
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.bounds.saturation import quadratic_total_variation_bound, upper
+from convattn_ledger.evidence import DTYPES, EXP, proved, total_variation_enclosed, whole_images
+from convattn_ledger.evidence.layer_runs import equal, within
+from convattn_ledger.evidence.positional_heads import (
     attended,
     bare_grid,
     head_weights,
     images_as_tokens,
     scores_by_shift,
 )
-from convattn.ledger.evidence.softmax_rounding import mixture_within, weights_within
-from convattn.operators.arrays import accumulation_dtype
-from convattn.operators.roundoff import one_hot_sharpness
+from convattn_ledger.evidence.softmax_rounding import mixture_within, weights_within
 
 CENTERS = ((0, 0), (1, -1), (-2, 3))
 

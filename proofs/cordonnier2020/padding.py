@@ -31,8 +31,8 @@ ones; with one row, take (0, 1) and the last column. ∎
 
 import numpy as np
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import (
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn_ledger.evidence import (
     DTYPES,
     UNDERFLOW,
     applied,
@@ -45,7 +45,7 @@ from convattn.ledger.evidence import (
     total_variation_enclosed,
     whole_images,
 )
-from convattn.ledger.evidence.layer_runs import equal
+from convattn_ledger.evidence.layer_runs import equal
 
 
 def pad_apply_crop(run: Run) -> str:
@@ -56,7 +56,9 @@ def pad_apply_crop(run: Run) -> str:
     padded = np.pad(images, [(0, 0), (1, 1), (1, 1), (0, 0)])
     found = []
     for dtype in DTYPES:
-        result = applied(converted(kernel, dtype, encoding="quadratic"), padded, dtype, ring=False)
+        result = applied(
+            converted(kernel, dtype, encoding="quadratic"), padded, dtype, border="none"
+        )
         found.append(equal(dtype, result[:, 1:-1, 1:-1], expected))
     return f"{len(images)} images; " + "; ".join(found)
 
@@ -73,7 +75,9 @@ def bare_grid(run: Run) -> str:
         raise EvidenceFailed("edge and zero padding should differ exactly at the border pixels")
     found = []
     for dtype in DTYPES:
-        result = applied(converted(kernel, dtype, encoding="quadratic"), images, dtype, ring=False)
+        result = applied(
+            converted(kernel, dtype, encoding="quadratic"), images, dtype, border="none"
+        )
         found.append(equal(dtype, result, edge))
     border = int((~inside).sum())
     return f"{len(images)} images, edge repeated; off from zero padding at {border} pixels; " + (
@@ -89,17 +93,8 @@ CLAIM = Claim(
     evidence=(
         proved("cordonnier2020/padding.v", covers="the whole claim"),
         total_variation_enclosed("distance to hard attention", alphas=(1.0, 16.0, 104.0)),
-        certified(
-            "C20.padding",
-            "K*",
-            name="with the ring, every kernel",
-        ),
-        certified(
-            "C20.padding",
-            "border",
-            name="fails on the bare grid",
-            kind="border",
-        ),
+        certified("C20.padding", "K*", name="with the ring, every kernel"),
+        certified("C20.padding", "border", name="fails on the bare grid"),
         equals_convolution("3 × 3 with the ring", (3, 3), encoding="quadratic"),
         Evidence("pad, apply, crop", Level.BOUNDED, pad_apply_crop, assumes=UNDERFLOW, quick=False),
         Evidence("edge on the bare grid", Level.BOUNDED, bare_grid, assumes=UNDERFLOW, quick=False),

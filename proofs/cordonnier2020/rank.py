@@ -27,8 +27,8 @@ the rank is min(D_in, D_h), which is D_out - D_h by chance at most. ∎
 import numpy as np
 from flint import fmpz_mat
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified, exact_convolution, proved
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn_ledger.evidence import certified, exact_convolution, proved
 
 
 def ranks(run: Run) -> str:
@@ -90,10 +90,7 @@ CLAIM = Claim(
             covers="the rank bound and that it is reached, D_out - D_h as printed fails, any "
             "D_h outputs; not: generic factors",
         ),
-        certified(
-            "C20.rank",
-            kind="rank",
-        ),
+        certified("C20.rank"),
         Evidence("ranks of random factors", Level.TESTED, ranks),
         Evidence("D_h of D_out channels", Level.TESTED, chosen_channels),
     ),

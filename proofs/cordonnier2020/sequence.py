@@ -20,8 +20,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from convattn.encodings.quadratic import printed_features, printed_target
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified, equals_convolution, proved, total_variation_enclosed
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn_ledger.evidence import certified, equals_convolution, proved, total_variation_enclosed
 
 
 def two_features(run: Run) -> str:

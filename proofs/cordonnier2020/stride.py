@@ -13,8 +13,8 @@ nothing. The hypotheses are those of Theorem 1 as amended.
 Proof. Conv_s(X)_i = Σ_δ X_(s·i+δ) W_δ = Conv_1(X)_(s·i), by definition. ∎
 """
 
-from convattn.ledger import Claim, Kind, Verdict
-from convattn.ledger.evidence import certified, equals_convolution, proved, total_variation_enclosed
+from convattn_ledger import Claim, Kind, Verdict
+from convattn_ledger.evidence import certified, equals_convolution, proved, total_variation_enclosed
 
 CLAIM = Claim(
     id="C20.stride",
@@ -24,9 +24,7 @@ CLAIM = Claim(
     evidence=(
         proved("cordonnier2020/stride.v", covers="hard attention; not: the limit (theorem1.v)"),
         total_variation_enclosed("distance to hard attention", alphas=(1.0, 16.0, 104.0)),
-        certified(
-            "C20.stride",
-        ),
+        certified("C20.stride"),
         equals_convolution("3 × 3, stride 2", (3, 3), encoding="quadratic", stride=2),
         equals_convolution("3 × 3, stride 3", (3, 3), encoding="quadratic", stride=3),
     ),

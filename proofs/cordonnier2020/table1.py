@@ -5,11 +5,11 @@ generalised, 12.1M, 6.2B; generalised and pruned 9.7M, 4.9B; SA learned emb. 12.
 learned emb. + content 29.5M, 15B. Pruning [2, 4, 1, 2, 6, 0] heads reduces both "by a fourth".
 
 Verified. From the layers as the authors' code has them (github.com/epfml/attention-cnn;
-`convattn.ledger.evidence.model_size` lists them and every assumption) the parameters are
+`convattn_ledger.evidence.model_size` lists them and every assumption) the parameters are
 
     11 173 962,  12 086 844,  12 087 006,  9 686 916,  12 278 682,  29 484 282,
 
-as printed; so have the modules of `convattn.lab.models`, counted from the shapes of their own
+as printed; so have the modules of `convattn_lab.models`, counted from the shapes of their own
 arrays. With two FLOPs for a multiplication and addition the linear maps and convolutions take
 1.111, 6.176, 6.176, 4.947, 6.176, 15.023 billion, as printed.
 
@@ -35,8 +35,8 @@ The learned encoding has 6·(2·31·400 + 9·2·400) instead of 54·3, with cont
 entries, and A·X takes 2·256²·400 for each head. ∎
 """
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence.model_size import (
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.evidence.model_size import (
     APART,
     MATCHING,
     MIXING,
@@ -117,7 +117,7 @@ def what_the_print_leaves_out(run: Run) -> str:
 
 def settings_of(model: str):
     """The settings of a model by its name in `PRINTED`."""
-    from convattn.lab.models.settings import EncoderSettings, ResNetSettings
+    from convattn_lab.models.settings import EncoderSettings, ResNetSettings
 
     if model == "ResNet18":
         return ResNetSettings()
@@ -128,7 +128,7 @@ def settings_of(model: str):
 
 def sizes_of_the_modules(run: Run) -> str:
     """The modules, built on shapes alone, have as many parameters, and take as many FLOPs."""
-    from convattn.lab.models.sizes import abstract_model, flop_count, parameter_count
+    from convattn_lab.models.sizes import abstract_model, flop_count, parameter_count
 
     for model in PRINTED:
         settings, parts = settings_of(model), parts_of(model)

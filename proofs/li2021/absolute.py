@@ -35,9 +35,11 @@ from convattn.bounds.flattened_kernel import exact_rank
 from convattn.encodings import AbsoluteEncoding, BiasEncoding, QuadraticEncoding
 from convattn.encodings.layer import AttentionLayer, ContentScores
 from convattn.fast.application import apply_attention
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.certificates.equality import absolute_form
-from convattn.ledger.evidence import (
+from convattn.operators.roundoff import one_hot_sharpness
+from convattn.operators.shifts import TokenGrid
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.certificates.equality import absolute_form
+from convattn_ledger.evidence import (
     DTYPES,
     UNDERFLOW,
     applied,
@@ -49,11 +51,9 @@ from convattn.ledger.evidence import (
     total_variation_enclosed,
     whole_images,
 )
-from convattn.ledger.evidence.exact_tokens import cut_tokens, join_tokens
-from convattn.ledger.evidence.layer_runs import equal
-from convattn.ledger.evidence.printed_output_map import output_blocks, patch_offsets
-from convattn.operators.roundoff import one_hot_sharpness
-from convattn.operators.shifts import TokenGrid
+from convattn_ledger.evidence.exact_tokens import cut_tokens, join_tokens
+from convattn_ledger.evidence.layer_runs import equal
+from convattn_ledger.evidence.printed_output_map import output_blocks, patch_offsets
 
 
 def position_channels(rows: int, columns: int) -> np.ndarray:

@@ -31,8 +31,8 @@ the O_h. ∎
 """
 
 from convattn.bounds.flattened_kernel import exact_rank
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import (
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.evidence import (
     DTYPES,
     UNDERFLOW,
     applied,
@@ -45,8 +45,8 @@ from convattn.ledger.evidence import (
     proved,
     whole_images,
 )
-from convattn.ledger.evidence.exact_tokens import cut_tokens
-from convattn.ledger.evidence.layer_runs import equal
+from convattn_ledger.evidence.exact_tokens import cut_tokens
+from convattn_ledger.evidence.layer_runs import equal
 
 
 def narrow_heads_equal(run: Run, patch: int, out_channels: int, head_dim: int) -> str:
@@ -60,7 +60,7 @@ def narrow_heads_equal(run: Run, patch: int, out_channels: int, head_dim: int) -
     expected = exact_convolution(pixels, kernel)
     found = []
     for dtype in DTYPES:
-        layer = converted(kernel, dtype, encoding="bias", exact=False, head_dim=head_dim)
+        layer = converted(kernel, dtype, encoding="bias", form="limit", head_dim=head_dim)
         shapes = (layer.value.shape, layer.output.shape)  # type: ignore[union-attr]
         if shapes != ((9, pixels.shape[-1], head_dim), (9, head_dim, out_channels)):
             raise EvidenceFailed(f"W^V and W^O have the shapes {shapes}")

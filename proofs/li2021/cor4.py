@@ -26,14 +26,14 @@ exceeds nine. It cannot where F has no more than nine rows up to repetition, whi
 """
 
 from convattn.bounds.flattened_kernel import exact_rank
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import (
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.evidence import (
     bias_saturation_enclosed,
     certified,
     equals_convolution,
     proved,
 )
-from convattn.ledger.evidence.printed_output_map import flattened_blocks, output_blocks
+from convattn_ledger.evidence.printed_output_map import flattened_blocks, output_blocks
 
 
 def patches_read(kernel_size: int, patch_size: int) -> set[tuple[int, int]]:

@@ -32,9 +32,9 @@ number of rows with distinct entries, (2P-1)²·D_in·D_out, which is D_in·D_ou
 from fractions import Fraction
 
 from convattn.bounds.flattened_kernel import exact_rank
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import exact_convolution
-from convattn.ledger.evidence.printed_output_map import flattened_blocks, output_blocks
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn_ledger.evidence import exact_convolution
+from convattn_ledger.evidence.printed_output_map import flattened_blocks, output_blocks
 
 
 def two_heads_on_pixels(run: Run) -> str:

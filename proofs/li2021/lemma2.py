@@ -38,19 +38,19 @@ import jax.numpy as jnp
 import numpy as np
 from flint import arb, ctx
 
-from convattn.bounds.saturation import PRECISION, bias_total_variation, upper
 from convattn.encodings import BiasEncoding
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import EXP, bias_saturation_enclosed, proved, whole_images
-from convattn.ledger.evidence.layer_runs import within
-from convattn.ledger.evidence.positional_heads import (
+from convattn.operators.shifts import from_query_minus_key
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.bounds.saturation import PRECISION, bias_total_variation, upper
+from convattn_ledger.evidence import EXP, bias_saturation_enclosed, proved, whole_images
+from convattn_ledger.evidence.layer_runs import within
+from convattn_ledger.evidence.positional_heads import (
     attended,
     bare_grid,
     head_weights,
     images_as_tokens,
 )
-from convattn.ledger.evidence.softmax_rounding import mixture_within, weights_within
-from convattn.operators.shifts import from_query_minus_key
+from convattn_ledger.evidence.softmax_rounding import mixture_within, weights_within
 
 # As printed, q - k, and M. The third and fourth have no target at many queries.
 HEADS = (((-1, 2), 4.0), ((0, 0), 40.0), ((3, -5), 40.0), ((-31, 1), 8.0))
@@ -87,7 +87,7 @@ def weights_on_images(run: Run, dtypes: tuple[str, ...], heads: tuple) -> str:
     """Weights on the 32 × 32 grid, and the pixels attended to, against eq. 10.
 
     Scores are M and 0, exact in every dtype, so the weights are within the bound of
-    `convattn.ledger.evidence.softmax_rounding` of eq. 10, which is evaluated by ball arithmetic. A
+    `convattn_ledger.evidence.softmax_rounding` of eq. 10, which is evaluated by ball arithmetic. A
     pixel
     attended to differs from the target's by Σ_k w_k (X_k - X_target), at most TV·max|X| for pixels
     that are not negative, and by the rounding of the mixture. A row without a target is N equal

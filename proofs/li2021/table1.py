@@ -26,7 +26,7 @@ layers have 12·(4·768² + 2·768·3072) = 84 934 656; for DeiT-small with d = 
 import jax
 import jax.numpy as jnp
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
 
 SIZES = {  # model: layers, heads, head dimension, width, feed-forward width
     "CMHSA": (6, 9, 768, 768, 3072),

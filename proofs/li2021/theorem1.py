@@ -36,8 +36,8 @@ import flint
 import numpy as np
 
 from convattn.bounds.flattened_kernel import exact_rank
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import (
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.evidence import (
     DTYPES,
     UNDERFLOW,
     applied,
@@ -50,9 +50,9 @@ from convattn.ledger.evidence import (
     proved,
     whole_images,
 )
-from convattn.ledger.evidence.exact_tokens import cut_tokens, join_tokens, tokens_at
-from convattn.ledger.evidence.layer_runs import equal
-from convattn.ledger.evidence.printed_output_map import output_blocks, patch_offsets
+from convattn_ledger.evidence.exact_tokens import cut_tokens, join_tokens, tokens_at
+from convattn_ledger.evidence.layer_runs import equal
+from convattn_ledger.evidence.printed_output_map import output_blocks, patch_offsets
 
 
 def mean_padded(tokens: np.ndarray, blocks: np.ndarray, offsets: list) -> np.ndarray:
@@ -86,8 +86,8 @@ def bare_grid_takes_the_mean(run: Run) -> str:
         raise EvidenceFailed(f"mean and zero padding differ in {differ} entries, not at the border")
     found = []
     for dtype in DTYPES:
-        layer = converted(kernel, dtype, patch_size=patch, encoding="bias", exact=False)
-        found.append(equal(dtype, applied(layer, images, dtype, ring=False), expected))
+        layer = converted(kernel, dtype, patch_size=patch, encoding="bias", form="limit")
+        found.append(equal(dtype, applied(layer, images, dtype, border="none"), expected))
     return (
         f"{len(images)} images, P = {patch}, mean padding: {'; '.join(found)}; zero padding "
         f"differs in {differ} of {expected.size} outputs, all at the border"
@@ -140,7 +140,7 @@ def head_dimensions(run: Run) -> str:
     rng = run.rng("kernel")
     kernel = rng.integers(-9, 10, (3, 3, channels, 1))
     images = rng.integers(0, 256, (2, 8, 6, channels))
-    options = {"patch_size": patch, "encoding": "bias", "exact": False, "head_dim": 4}
+    options = {"patch_size": patch, "encoding": "bias", "form": "limit", "head_dim": 4}
     layer = converted(kernel, "float64", **options)
     if layer.heads != 9 or layer.value is None or layer.value.shape[1:] != (12, 4):
         raise EvidenceFailed(f"the layer has {layer.heads} heads and values {layer.value}")
@@ -171,12 +171,7 @@ CLAIM = Claim(
             covers="the limit M → ∞; not: an injective embedding, nor floating point",
         ),
         certified("L21.theorem1", "K*", name="every kernel of seven sizes"),
-        certified(
-            "L21.theorem1",
-            "border",
-            name="fails on the bare grid",
-            kind="border",
-        ),
+        certified("L21.theorem1", "border", name="fails on the bare grid"),
         bias_saturation_enclosed(
             "distance to hard attention", logits=(1.0, 8.0, 40.0, 128.0), keys=(9, 100, 1156)
         ),

@@ -28,17 +28,17 @@ rank at most N_H. Its entries are d·D_out × K² independent numbers, so its ra
 but on a null set. Limits: matrices of rank at most N_H, with the columns vec of the coefficient at
 each (γ, k), are a closed set. Content: conv(tX)/t = Σ_h A_h(tX)X W_h tends to Σ_h A_h(0)X W_h as t
 → 0 and does not depend on t, so the positional layer A_h(0) is the convolution too. The floor is
-derived in `convattn.ledger.evidence.head_floor`. ∎
+derived in `convattn_ledger.evidence.head_floor`. ∎
 """
 
 import numpy as np
 from flint import arb, ctx
 
 from convattn.bounds.flattened_kernel import exact_rank
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import certified, exact_convolution, proved
-from convattn.ledger.evidence.head_floor import fewer_heads_fail
-from convattn.ledger.evidence.printed_output_map import flattened_blocks, output_blocks
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.evidence import certified, exact_convolution, proved
+from convattn_ledger.evidence.head_floor import fewer_heads_fail
+from convattn_ledger.evidence.printed_output_map import flattened_blocks, output_blocks
 
 SIZES = ((3, 1, 1), (3, 3, 1), (3, 3, 3), (3, 3, 64), (5, 3, 8), (5, 3, 9), (5, 25, 1), (7, 7, 8))
 
@@ -135,10 +135,7 @@ CLAIM = Claim(
             "li2021/theorem5_content.v",
             covers="content scores that are continuous at the zero image, for some kernel",
         ),
-        certified(
-            "L21.theorem5",
-            kind="lower_bound",
-        ),
+        certified("L21.theorem5"),
         Evidence("ranks of generic kernels", Level.TESTED, generic_ranks),
         Evidence("offsets that occur", Level.TESTED, offsets_that_occur),
         Evidence("one pixel takes one head", Level.TESTED, one_pixel_takes_one_head),

@@ -44,11 +44,11 @@ from fractions import Fraction
 import numpy as np
 
 from convattn.bounds.flattened_kernel import exact_rank
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import certified, equals_convolution, exact_convolution, proved
-from convattn.ledger.evidence.exact_tokens import cut_tokens, join_tokens
-from convattn.ledger.evidence.head_floor import fewer_heads_fail
-from convattn.ledger.evidence.printed_output_map import flattened_blocks, output_blocks
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.evidence import certified, equals_convolution, exact_convolution, proved
+from convattn_ledger.evidence.exact_tokens import cut_tokens, join_tokens
+from convattn_ledger.evidence.head_floor import fewer_heads_fail
+from convattn_ledger.evidence.printed_output_map import flattened_blocks, output_blocks
 
 
 def embedded_box(size: int) -> np.ndarray:
@@ -150,17 +150,8 @@ CLAIM = Claim(
             "li2021/theorem6_content.v",
             covers="content scores that are continuous at the zero image",
         ),
-        certified(
-            "L21.theorem6",
-            "*-bound",
-            name="nine heads are needed",
-            kind="lower_bound",
-        ),
-        certified(
-            "L21.theorem6",
-            "K1-P2",
-            name="K = 1: one head in the limit",
-        ),
+        certified("L21.theorem6", "*-bound", name="nine heads are needed"),
+        certified("L21.theorem6", "K1-P2", name="K = 1: one head in the limit"),
         Evidence("ranks over sizes", Level.TESTED, ranks_over_sizes),
         Evidence("the last step of the proof", Level.TESTED, last_step),
         Evidence("two patches a side", Level.TESTED, offsets_of_two_patches),
@@ -168,6 +159,6 @@ CLAIM = Claim(
         fewer_heads_fail("eight of nine heads, K = 3, P = 2", 3, patch_size=2),
         fewer_heads_fail("eight of nine heads, K = 5, P = 2", 5, patch_size=2),
         equals_convolution("K = 1, P = 2: one head in the limit", (1, 1), patch_size=2),
-        equals_convolution("K = 1, P = 2: two heads exactly", (1, 1), patch_size=2, exact=True),
+        equals_convolution("K = 1, P = 2: two heads exactly", (1, 1), patch_size=2, form="exact"),
     ),
 )

@@ -42,21 +42,27 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from convattn.bounds.back_ends.bounds import gradient_bounds
 from convattn.fast.application import apply_attention
-from convattn.lab.records.evidence import BackingRun
-from convattn.lab.records.experiments import Pipeline
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence.real_images import whole_images
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.bounds.back_ends.bounds import gradient_bounds
+from convattn_ledger.evidence.experiments import BackingRun
+from convattn_ledger.evidence.real_images import whole_images
 
 VERDICT = Verdict.NOT_RUN
 SIZE = (6, 8)  # 3 × 4 patches of 2 × 2 pixels and 3 channels
 
 
+def experiment():
+    """The runs, as the paper describes them."""
+    from convattn_lab.records.rows import Pipeline
+
+    return Pipeline()
+
+
 def printed_architecture(run: Run) -> str:
     """Nine heads for K = 3 and 5, and the weights of the six layers that L21.table1 counts."""
-    from convattn.lab.models.sizes import abstract_model, parameter_count
-    from convattn.lab.records.experiments import WITH, paper_runs
+    from convattn_lab.models.sizes import abstract_model, parameter_count
+    from convattn_lab.records.experiments import WITH, paper_runs
 
     weights, beside = 155_713_536, 0
     for kernel_size in (3, 5):
@@ -93,8 +99,8 @@ def small_network(run: Run):
     """A layer of convolutions with drawn numbers, in float32, and images for it."""
     from flax import nnx
 
-    from convattn.lab.models.settings import VisionTransformerSettings
-    from convattn.lab.models.sizes import abstract_model
+    from convattn.nnx.vision_transformer.settings import VisionTransformerSettings
+    from convattn_lab.models.sizes import abstract_model
 
     settings = VisionTransformerSettings("convolution", depth=1, width=12, inner=9, patch_size=2)
     structure, shapes = nnx.split(abstract_model(settings, classes=3, image_size=SIZE))
@@ -110,9 +116,9 @@ def same_function(run: Run) -> str:
     """The logits of a network and of its exact conversion, within the derived bound."""
     from flax import nnx
 
-    from convattn.lab.two_phase.deviation import deviation
-    from convattn.lab.two_phase.settings import ConversionSettings, phase_two_settings
-    from convattn.lab.two_phase.transfer import transfer
+    from convattn_lab.two_phase.deviation import deviation
+    from convattn_lab.two_phase.settings import ConversionSettings, phase_two_settings
+    from convattn_lab.two_phase.transfer import transfer
 
     (model, images), how = small_network(run), ConversionSettings("exact")
     wanted = phase_two_settings(model.settings, how)
@@ -130,9 +136,9 @@ def content_gradients(run: Run) -> str:
     """The gradients of W_Q and W_K, with both zero and with W_K drawn."""
     from flax import nnx
 
-    from convattn.lab.two_phase.gradient_norms import gradient_norms
-    from convattn.lab.two_phase.settings import ConversionSettings, phase_two_settings
-    from convattn.lab.two_phase.transfer import transfer
+    from convattn_lab.two_phase.gradient_norms import gradient_norms
+    from convattn_lab.two_phase.settings import ConversionSettings, phase_two_settings
+    from convattn_lab.two_phase.transfer import transfer
 
     model, images = small_network(run)
     labels = run.rng("labels").integers(0, 3, len(images))
@@ -153,8 +159,8 @@ def content_gradients(run: Run) -> str:
 @quick_compilation()
 def bias_gradients(run: Run) -> str:
     """The gradient of the table of biases against what rounding can do to it, and against 10⁻⁸."""
-    from convattn.lab.two_phase.settings import ConversionSettings
-    from convattn.lab.two_phase.transfer import convert_layer
+    from convattn_lab.two_phase.settings import ConversionSettings
+    from convattn_lab.two_phase.transfer import convert_layer
 
     images = small_images(run)
     kernel = jnp.asarray(run.rng("kernel").normal(size=(3, 3, 3, 3)), jnp.float32)
@@ -190,7 +196,7 @@ CLAIM = Claim(
         Evidence(
             "runs at the paper's size",
             Level.MEASURED,
-            BackingRun(Pipeline(), Path(__file__).with_suffix(".json"), VERDICT),
+            BackingRun(experiment, Path(__file__).with_suffix(".json"), VERDICT),
         ),
         Evidence("before training", Level.TESTED, printed_architecture),
         Evidence(

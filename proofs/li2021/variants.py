@@ -36,10 +36,10 @@ import numpy as np
 
 from convattn.bounds.flattened_kernel import exact_rank
 from convattn.constructions.geometry import ConvolutionGeometry
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import bias_saturation_enclosed, certified, equals_convolution, proved
-from convattn.ledger.evidence.printed_output_map import flattened_blocks, output_blocks
 from convattn.operators.shifts import TokenGrid, kernel_shifts
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.evidence import bias_saturation_enclosed, certified, equals_convolution, proved
+from convattn_ledger.evidence.printed_output_map import flattened_blocks, output_blocks
 
 
 def kept_pixels(patch_size: int, stride: int, patches: int) -> list[tuple[int, ...]]:
@@ -112,9 +112,7 @@ CLAIM = Claim(
             covers="hard attention: (1), (2), and (3) if s divides P; not: that no layer gives"
             " another stride, nor limits",
         ),
-        certified(
-            "L21.variants",
-        ),
+        certified("L21.variants"),
         bias_saturation_enclosed("distance to hard attention", logits=(8.0, 40.0), keys=(100, 324)),
         Evidence("stride and patches", Level.TESTED, stride_and_patches),
         Evidence("translation invariance is used", Level.TESTED, translation_invariance_is_used),

@@ -33,10 +33,10 @@ import numpy as np
 
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.li_output_map import token_maps
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import certified, equals_convolution, exact_convolution, proved
-from convattn.ledger.evidence.exact_tokens import cut_tokens, join_tokens, tokens_at
-from convattn.ledger.evidence.printed_output_map import output_blocks, patch_offsets
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.evidence import certified, equals_convolution, exact_convolution, proved
+from convattn_ledger.evidence.exact_tokens import cut_tokens, join_tokens, tokens_at
+from convattn_ledger.evidence.printed_output_map import output_blocks, patch_offsets
 
 SIZES = ((1, 2), (3, 1), (3, 2), (5, 2), (3, 3), (7, 3), (7, 2), (9, 4))  # K, P
 

@@ -44,11 +44,11 @@ import jax.numpy as jnp
 import numpy as np
 from flint import arb, ctx
 
-from convattn.bounds.saturation import PRECISION, quadratic_total_variation, theta
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence.enclosures import ASSUMES
-from convattn.ledger.evidence.exact_attention import exact_softmax
-from convattn.ledger.evidence.softmax_rounding import ASSUMPTION, weights_within
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.bounds.saturation import PRECISION, quadratic_total_variation, theta
+from convattn_ledger.evidence.enclosures import ASSUMES
+from convattn_ledger.evidence.exact_attention import exact_softmax
+from convattn_ledger.evidence.softmax_rounding import ASSUMPTION, weights_within
 
 BITS = 256
 
@@ -99,25 +99,30 @@ def bounded_scores(run: Run) -> str:
     return f"n = 10 to 10¹², {', '.join(seen)}: n times a weight within (e^-S, e^S), sharply"
 
 
-def score_needed(keys: int, leak: arb) -> arb:
+def score_needed(keys: int, uniform_weight: arb) -> arb:
     """M(n) = log(1 + n(1/ε - 1))."""
-    return (1 + keys * (1 / leak - 1)).log()
+    return (1 + keys * (1 / uniform_weight - 1)).log()
 
 
 def price(run: Run) -> str:
     """At M(n) the weight is 1 - ε + ε/n; a little below M(n) no scores reach it."""
     with ctx.workprec(BITS):
-        for leak in (arb("0.5"), arb("0.01"), arb("1e-6")):
+        for uniform_weight in (arb("0.5"), arb("0.01"), arb("1e-6")):
             for exponent in range(1, 9):
                 keys = 10**exponent
-                wanted = 1 - leak + leak / keys
-                needed = score_needed(keys, leak)
+                wanted = 1 - uniform_weight + uniform_weight / keys
+                needed = score_needed(keys, uniform_weight)
                 reached = greatest_weight(keys, needed.exp())
                 less = greatest_weight(keys, (needed - arb("1e-9")).exp())
                 if not (abs(reached - wanted) < arb(2) ** -200 and less < wanted):
-                    raise EvidenceFailed(f"ε = {leak}, n = {keys}: {reached}, not {wanted}")
-            excess = needed - arb(keys).log() - (1 / leak - 1).log()
-            require(bool(abs(excess) < arb("1e-7")), f"ε = {leak}: M(n) - log n is off by {excess}")
+                    raise EvidenceFailed(
+                        f"ε = {uniform_weight}, n = {keys}: {reached}, not {wanted}"
+                    )
+            excess = needed - arb(keys).log() - (1 / uniform_weight - 1).log()
+            require(
+                bool(abs(excess) < arb("1e-7")),
+                f"ε = {uniform_weight}: M(n) - log n is off by {excess}",
+            )
     return "ε = 1/2, 1/100, 10⁻⁶, n = 10 to 10⁸: M(n) gives the weight 1 - ε + ε/n, less does not"
 
 
@@ -140,8 +145,11 @@ def growing_scores(run: Run) -> str:
 
 def finite_values(maps: np.ndarray, power: Fraction, keys: int) -> list:
     """S.finite for e^M = power: one head an offset, and the uniform one."""
-    leak = Fraction(keys) / (power + keys - 1)
-    return [*(part / (1 - leak) for part in maps), -leak / (1 - leak) * maps.sum(axis=0)]
+    uniform_weight = Fraction(keys) / (power + keys - 1)
+    return [
+        *(part / (1 - uniform_weight) for part in maps),
+        -uniform_weight / (1 - uniform_weight) * maps.sum(axis=0),
+    ]
 
 
 def sharp_function(run: Run) -> str:

@@ -64,12 +64,12 @@ import jax.numpy as jnp
 import numpy as np
 from flint import arb, ctx, fmpq_mat
 
-from convattn.bounds.saturation import quadratic_total_variation_bound, upper
 from convattn.encodings.quadratic import printed_features, printed_target
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence.enclosures import ASSUMES, distance_to_one_hot
-from convattn.ledger.evidence.unsaturated_layers import near_convolution
 from convattn.operators.shifts import TokenGrid
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.bounds.saturation import quadratic_total_variation_bound, upper
+from convattn_ledger.evidence.enclosures import ASSUMES, distance_to_one_hot
+from convattn_ledger.evidence.unsaturated_layers import near_convolution
 
 KEYS = (4, 5)
 

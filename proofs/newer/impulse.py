@@ -49,8 +49,8 @@ from math import comb, factorial
 import numpy as np
 from flint import fmpz_mat
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence.exact_tokens import tokens_at
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.evidence.exact_tokens import tokens_at
 
 
 def rank(rows: np.ndarray) -> int:

@@ -48,9 +48,9 @@ import jax.numpy as jnp
 import numpy as np
 from flint import arb, ctx
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence.enclosures import ASSUMES
-from convattn.ledger.evidence.exact_attention import exact_self_attention, exact_softmax
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.evidence.enclosures import ASSUMES
+from convattn_ledger.evidence.exact_attention import exact_self_attention, exact_softmax
 
 SOBEL = ((1, 2, 1), (0, 0, 0), (-1, -2, -1))
 ROTATIONS = ((Fraction(24, 25), Fraction(7, 25)), (Fraction(4, 5), Fraction(3, 5)))

@@ -49,13 +49,13 @@ import jax.numpy as jnp
 import numpy as np
 from flint import arb, ctx
 
-from convattn.bounds.saturation import PRECISION, upper
 from convattn.encodings.rotary import axial_turns, rotary_heads
-from convattn.ledger import Claim, Evidence, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import equals_convolution
-from convattn.ledger.evidence.enclosures import ASSUMES as BALLS
-from convattn.ledger.evidence.enclosures import distance_to_one_hot
 from convattn.operators.shifts import TokenGrid
+from convattn_ledger import Claim, Evidence, Kind, Level, Run, Verdict, require
+from convattn_ledger.bounds.saturation import PRECISION, upper
+from convattn_ledger.evidence import equals_convolution
+from convattn_ledger.evidence.enclosures import ASSUMES as BALLS
+from convattn_ledger.evidence.enclosures import distance_to_one_hot
 
 BITS = 128
 ONCE_AROUND = 710  # 710 radians are 113 turns and 6·10⁻⁵

@@ -38,16 +38,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from convattn.bounds.mixture_error import mixture_error_bound
 from convattn.encodings import MixtureEncoding
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.application import apply_attention
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.certificates.given_kernel_catalogue import named_kernel
-from convattn.ledger.evidence import DTYPES, certified, exact_convolution, proved, whole_images
-from convattn.ledger.evidence.head_floor import receptive_fields
-from convattn.ledger.evidence.least_eigenvalue import least_eigenvalue
-from convattn.ledger.evidence.printed_output_map import output_blocks
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.bounds.mixture_error import mixture_error_bound
+from convattn_ledger.certificates.given_kernel import named_kernel
+from convattn_ledger.evidence import DTYPES, certified, exact_convolution, proved, whole_images
+from convattn_ledger.evidence.head_floor import receptive_fields
+from convattn_ledger.evidence.least_eigenvalue import least_eigenvalue
+from convattn_ledger.evidence.printed_output_map import output_blocks
 
 
 def exact_distance(layer, blocks: np.ndarray, keys: int) -> Fraction:
@@ -70,7 +70,7 @@ def exact_distance(layer, blocks: np.ndarray, keys: int) -> Fraction:
 
 def distances_in_fractions(run: Run) -> str:
     """The certified error of the layers against fractions, for several numbers of keys."""
-    from convattn.bounds.approximation import approximate_convolution
+    from convattn.bounds.approximation import approximate_conv
 
     widest, seen = 0.0, []
     for case, (name, patch) in enumerate((("texture", 1), ("box", 2))):
@@ -78,7 +78,7 @@ def distances_in_fractions(run: Run) -> str:
         blocks = output_blocks(kernel, patch)
         for heads in (1, 3):
             dtype = ("float64", "float32", "bfloat16")[(case + heads) % 3]
-            found = approximate_convolution(jnp.asarray(kernel, dtype), heads, patch_size=patch)
+            found = approximate_conv(jnp.asarray(kernel, dtype), heads, patch_size=patch)
             if found.layer.heads > heads:
                 raise EvidenceFailed(f"{name}: {found.layer.heads} heads for a budget of {heads}")
             for keys in (len(blocks), 1000):
@@ -107,14 +107,14 @@ def known_singular_values(run: Run) -> str:
     low by the rounding of 9 × 9 products: 9·10³·2⁻⁵³ of |F|² is ample (its factors are γ_20 and
     less, on products of three 9 × 9 matrices).
     """
-    from convattn.bounds.approximation import approximate_convolution
+    from convattn.bounds.approximation import approximate_conv
 
     for case in range(3 if run.quick else 10):
         weights = run.rng(case).integers(-9, 10, 9)
         kernel = np.diag(weights).reshape(3, 3, 1, 9)
         tails = [int(tail) for tail in np.cumsum(np.sort(weights**2))[::-1]] + [0]
         for heads in (1, 4, 8, 9):
-            found = approximate_convolution(jnp.asarray(kernel, "float64"), heads)
+            found = approximate_conv(jnp.asarray(kernel, "float64"), heads)
             slack = 9e3 * 2.0**-53 * tails[0]
             for bound, tail in (
                 (found.lower_bound, tails[heads]),
@@ -126,7 +126,7 @@ def known_singular_values(run: Run) -> str:
                 raise EvidenceFailed(
                     f"{weights}, {heads} heads: {found.error}, expected {tails[heads]}"
                 )
-    edge = approximate_convolution(jnp.asarray([[[1.0]], [[0.0]], [[-1.0]]], "float64"), 1)
+    edge = approximate_conv(jnp.asarray([[[1.0]], [[0.0]], [[-1.0]]], "float64"), 1)
     if not (edge.lower_bound <= 1e-12 and abs(edge.error.upper - 1) <= 1e-12):
         raise EvidenceFailed(f"1, 0, -1 with one head: {edge.error}, above {edge.lower_bound}")
     return "bounds and errors within 10⁻¹² of the tails; 1, 0, -1 with one head: 1, bounds 0 and 2"
@@ -141,7 +141,7 @@ def errors_on_images(run: Run) -> str:
     mS, and rounding moves it by at most the root mean square of its bound. That of any layer of N
     heads is √(λ_min(C)·Σ_(i>N) σ_i²/R) at least, whatever its bias.
     """
-    from convattn.bounds.approximation import approximate_convolution, stored_numbers
+    from convattn.bounds.approximation import approximate_conv, stored_numbers
 
     heads, kernel = 4, run.rng("kernel").integers(-3, 4, (3, 3, 3, 4))
     images = whole_images(run)
@@ -154,7 +154,7 @@ def errors_on_images(run: Run) -> str:
     seen = []
     for dtype in DTYPES:
         typed = jnp.asarray(images, dtype)
-        found = approximate_convolution(jnp.asarray(kernel, dtype), heads)
+        found = approximate_conv(jnp.asarray(kernel, dtype), heads)
         result = np.asarray(jax.jit(apply_attention)(found.layer, typed), np.float64)
         stored = found.layer.encoding
         magnitude = AttentionLayer(
@@ -199,10 +199,7 @@ CLAIM = Claim(
             covers="N + 1 heads at finite scores reach what N heads of any sign reach; "
             "not: singular values, nor the rows that reach Σ_(i>N) σ_i²",
         ),
-        certified(
-            "S.approx",
-            kind="approximation",
-        ),
+        certified("S.approx"),
         Evidence("distances in fractions", Level.TESTED, distances_in_fractions, quick=False),
         Evidence("known singular values", Level.TESTED, known_singular_values, quick=False),
         Evidence(

@@ -50,8 +50,8 @@ from flint import fmpz_mat, nmod_mat
 from convattn.encodings.layer import AttentionLayer
 from convattn.encodings.quadratic import QuadraticEncoding
 from convattn.fast.application import apply_attention
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import EXP, certified, proved
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.evidence import EXP, certified, proved
 
 PRIME = 2**61 - 1
 LINE = {"patch_size": (1,), "stride": (1,), "dilation": (1,), "ring": ((0, 0),)}
@@ -211,10 +211,7 @@ CLAIM = Claim(
             "sharpened/barrier.v",
             covers="(1), on the second axis of an image; not: (2), different sharpness",
         ),
-        certified(
-            "S.barrier",
-            kind="exponentials",
-        ),
+        certified("S.barrier"),
         Evidence("Vandermonde's determinant", Level.TESTED, vandermonde),
         Evidence("the first number that is exact", Level.TESTED, first_that_is_exact),
         Evidence("sign changes", Level.TESTED, sign_changes),

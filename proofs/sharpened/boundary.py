@@ -32,8 +32,10 @@ import numpy as np
 from convattn.bounds.majorant import majorant_of
 from convattn.bounds.rounding import layer_error_bound
 from convattn.encodings.layer import AttentionLayer
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import (
+from convattn.operators.convolution import conv
+from convattn.operators.shifts import TokenGrid
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.evidence import (
     EXP_AND_LOG1P,
     UNDERFLOW,
     applied,
@@ -46,12 +48,10 @@ from convattn.ledger.evidence import (
     total_variation_enclosed,
     whole_images,
 )
-from convattn.ledger.evidence.exact_tokens import cut_tokens, tokens_at
-from convattn.ledger.evidence.layer_runs import equal, within
-from convattn.ledger.evidence.printed_output_map import output_blocks, patch_offsets
-from convattn.ledger.evidence.token_padding import token_padded_convolution
-from convattn.operators.convolution import conv
-from convattn.operators.shifts import TokenGrid
+from convattn_ledger.evidence.exact_tokens import cut_tokens, tokens_at
+from convattn_ledger.evidence.layer_runs import equal, within
+from convattn_ledger.evidence.printed_output_map import output_blocks, patch_offsets
+from convattn_ledger.evidence.token_padding import token_padded_convolution
 
 FLOATS = ("float64", "float32", "bfloat16", "float16")
 CASES = (  # patch size, kernel size, encoding, padding, dtypes
@@ -87,9 +87,12 @@ def nearest_is_unique(run: Run) -> str:
     return f"{len(grids)} grids, 81 shifts, {outside} targets outside: the clipped key, alone"
 
 
-def corrected_maps(maps: np.ndarray, leak: Fraction) -> list:
+def corrected_maps(maps: np.ndarray, uniform_weight: Fraction) -> list:
     """M_δ/(1-ε), and the uniform head's -ε/(1-ε)·Σ M_δ; in fractions."""
-    return [*(block / (1 - leak) for block in maps), -leak / (1 - leak) * maps.sum(axis=0)]
+    return [
+        *(block / (1 - uniform_weight) for block in maps),
+        -uniform_weight / (1 - uniform_weight) * maps.sum(axis=0),
+    ]
 
 
 def mean_in_fractions(run: Run) -> str:
@@ -103,13 +106,13 @@ def mean_in_fractions(run: Run) -> str:
         count = grid[0] * grid[1]
         mean = tokens.sum(axis=(1, 2), keepdims=True) * Fraction(1, count)
         maps = output_blocks(kernel, patch).astype(object) * Fraction(1)
-        leak = Fraction(2, 7)
-        *blocks, uniform = corrected_maps(maps, leak)
+        uniform_weight = Fraction(2, 7)
+        *blocks, uniform = corrected_maps(maps, uniform_weight)
         result = np.broadcast_to(mean @ uniform, (*tokens.shape[:3], uniform.shape[1]))
         for offset, block in zip(patch_offsets(kernel_size, patch), blocks, strict=True):
             # (1-ε)S_δ + εJ inside, J outside: the mean in place of a missing token in (1-ε)S_δ.
             seen_there = tokens_at(tokens * Fraction(1), offset, mean)
-            result = result + ((1 - leak) * seen_there + leak * mean) @ block
+            result = result + ((1 - uniform_weight) * seen_there + uniform_weight * mean) @ block
         padded, divisor = token_padded_convolution(image, kernel, patch, "mean")
         if (result * divisor != cut_tokens(padded, patch)).any():
             raise EvidenceFailed(f"K = {kernel_size}, P = {patch}: not the mean-padded convolution")
@@ -126,7 +129,7 @@ def six_by_seven(run: Run) -> str:
     kernel = integer_kernel(run.rng("kernel"), (5, 5), 3, 2)
     edge, _ = token_padded_convolution(images, kernel, 1, "edge")
     quadratic = converted(kernel, "float64", encoding="quadratic")
-    equal("float64", applied(quadratic, images, "float64", ring=False), edge)
+    equal("float64", applied(quadratic, images, "float64", border="none"), edge)
 
     total, count = token_padded_convolution(images, kernel, 1, "mean")
     mean = total / count
@@ -134,7 +137,7 @@ def six_by_seven(run: Run) -> str:
     off = AttentionLayer(leaky.encoding, None, leaky.output)
     typed = images.astype(float)
     bound = layer_error_bound(off, typed, majorant_of(off, kernel, None, images))
-    result = applied(leaky, images, "float64", ring=False)
+    result = applied(leaky, images, "float64", border="none")
     line = within("float64", result, mean, bound + 2.0**-52 * np.abs(mean))
     return f"{len(images)} crops; EDGE: difference 0; MEAN at finite M: {line}"
 
@@ -155,8 +158,8 @@ def limits_on_images(run: Run) -> str:
         if (differ > 0) != (patch > 1) or not zeros:
             raise EvidenceFailed(f"P = {patch}, {outside}: {differ} and {zeros} entries differ")
         for dtype in dtypes:
-            layer = converted(kernel, dtype, patch_size=patch, encoding=encoding, exact=False)
-            equal(dtype, applied(layer, images, dtype, ring=False), padded / count)
+            layer = converted(kernel, dtype, patch_size=patch, encoding=encoding, form="limit")
+            equal(dtype, applied(layer, images, dtype, border="none"), padded / count)
             if patch == 1:
                 pad = jax.jit(partial(conv, padding=outside.upper()))
                 given = images.astype(dtype), kernel.astype(dtype)
@@ -204,7 +207,11 @@ CLAIM = Claim(
             "S.boundary", "the nearest key is the edge repeated", "edge", pattern="edge*"
         ),
         certified_identities(
-            "S.boundary", "the corrected bias is the mean", "mean", pattern="mean*"
+            "S.boundary",
+            "the corrected bias is the mean",
+            "mean",
+            pattern="mean*",
+            covers="ε = 1/3",
         ),
         Evidence("the nearest key is unique", Level.TESTED, nearest_is_unique),
         Evidence("the mean in fractions", Level.TESTED, mean_in_fractions),

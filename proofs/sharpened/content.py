@@ -45,30 +45,31 @@ import numpy as np
 
 from convattn.bounds.majorant import majorant_of
 from convattn.bounds.rounding import relative_error, underflow_bound
-from convattn.bounds.score_error import score_error, unit_roundoff
+from convattn.bounds.score_error import score_error
 from convattn.encodings.layer import AttentionLayer, ContentScores
 from convattn.fast.application import apply_attention
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import (
+from convattn.operators.arrays import accumulation_dtype
+from convattn.operators.roundoff import unit_roundoff
+from convattn.operators.shifts import TokenGrid
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.evidence import (
     certified,
     converted,
     exact_convolution,
     proved,
     whole_images,
 )
-from convattn.ledger.evidence.exact_attention import exact_softmax
-from convattn.ledger.evidence.exact_tokens import cut_tokens
-from convattn.ledger.evidence.head_floor import (
+from convattn_ledger.evidence.exact_attention import exact_softmax
+from convattn_ledger.evidence.exact_tokens import cut_tokens
+from convattn_ledger.evidence.head_floor import (
     copying_kernel,
     floor_below,
     least_squares_maps,
     receptive_fields,
 )
-from convattn.ledger.evidence.layer_runs import within
-from convattn.ledger.evidence.printed_output_map import flattened_blocks, output_blocks
-from convattn.ledger.evidence.shared_map import exact_rank
-from convattn.operators.arrays import accumulation_dtype
-from convattn.operators.shifts import TokenGrid
+from convattn_ledger.evidence.layer_runs import within
+from convattn_ledger.evidence.printed_output_map import flattened_blocks, output_blocks
+from convattn_ledger.rational_matrices import rational_rank
 
 ROTATION = np.array([[0, 1], [-1, 0]])
 
@@ -99,7 +100,7 @@ def one_hot_layers(run: Run) -> str:
     for case, (size, patch) in enumerate(((3, 1), (3, 2))):
         rng = run.rng(case)
         kernel, images = rng.integers(-3, 4, (size, size, 2, 3)), rng.integers(0, 9, (2, 4, 6, 2))
-        layer = converted(kernel, "float64", patch_size=patch, exact=False, logit=800.0)
+        layer = converted(kernel, "float64", patch_size=patch, form="limit", sharpness=800.0)
         layer = add_content(layer, rng, 2 * patch**2, "float64")
         typed, exact = jnp.asarray(images, "float64"), exact_convolution(images, kernel)
         if (np.asarray(derivative(layer, jnp.zeros_like(typed), typed)) != exact).any():
@@ -148,7 +149,7 @@ def derivative_on_images(run: Run) -> str:
         if dtype != "float64":
             seen.append(found)
             continue
-        full = converted(kernel, dtype, exact=False)
+        full = converted(kernel, dtype, form="limit")
         fewer = AttentionLayer(
             full.encoding.take_heads(range(8)),
             None,
@@ -182,7 +183,7 @@ def arbitrary_attention(run: Run) -> str:
     """
     rng = run.rng()
     kernel = 8 * (np.eye(2, dtype=int) + ROTATION) + rng.integers(-2, 3, (3, 3, 2, 2))
-    rank = exact_rank([[Fraction(int(w)) for w in tap.ravel()] for tap in kernel.reshape(9, 2, 2)])
+    rank = rational_rank(kernel.reshape(9, 4).tolist())
     if rank != 4 or not all(forms_are_nonnegative(tap) for tap in kernel.reshape(9, 2, 2)):
         raise EvidenceFailed(f"the kernel has rank {rank}, or a tap leaves the cone")
     scale, least = 9 * 40, Fraction(1)
@@ -249,7 +250,7 @@ def positions_in_the_values(run: Run) -> str:
         positions = numbers.integers(-2, 3, (9, width))
         maps = tuple(numbers.integers(-2, 3, (width, width)) for _ in range(3))
         ranks = [
-            exact_rank(derivative_with_positions(positions, maps, 2, in_values))
+            rational_rank(derivative_with_positions(positions, maps, 2, in_values))
             for in_values in (False, True)
         ]
         if ranks != [1, width + 2]:
@@ -273,10 +274,7 @@ CLAIM = Claim(
             "sharpened/content_bounds.v",
             covers="N_H ≥ ρ, and ≥ ρ + 1 at finite scores, for scores continuous at zero",
         ),
-        certified(
-            "S.content",
-            kind="lower_bound",
-        ),
+        certified("S.content"),
         Evidence("one-hot layers with content", Level.TESTED, one_hot_layers, quick=False),
         Evidence("arbitrary attention", Level.TESTED, arbitrary_attention),
         Evidence("positions in the values", Level.TESTED, positions_in_the_values),

@@ -50,12 +50,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from convattn.bounds.flattened_kernel import exact_rank
-from convattn.bounds.score_error import ASSUMPTION
 from convattn.bounds.two_layers import two_layers_bound
-from convattn.constructions.two_layers import two_layers
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.certificates.two_layers import two_layers_certificate
-from convattn.ledger.evidence import (
+from convattn.constructions.two_layers import conv_to_two_layers
+from convattn.operators.roundoff import ASSUMPTION
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.certificates.canonical import certificate
+from convattn_ledger.certificates.two_layers import two_layers_body
+from convattn_ledger.evidence import (
     DTYPES,
     UNDERFLOW,
     certified,
@@ -64,8 +65,8 @@ from convattn.ledger.evidence import (
     proved,
     whole_images,
 )
-from convattn.ledger.evidence.head_floor import fewer_heads_fail
-from convattn.ledger.evidence.layer_runs import equal, within
+from convattn_ledger.evidence.head_floor import fewer_heads_fail
+from convattn_ledger.evidence.layer_runs import equal, within
 
 
 def other_sizes(run: Run) -> str:
@@ -77,7 +78,8 @@ def other_sizes(run: Run) -> str:
     seen = 0
     for size, image in product(product(sides, repeat=2), ((1, 1), (1, 3), (4, 2))):
         for patch, exact in ((1, True), (2, False), (3, True)):
-            made = two_layers_certificate("So many heads.", size, patch, image, exact=exact)
+            body = two_layers_body(size, patch, image, exact)
+            made = certificate("S.depth", "two_layers", "So many heads.", body)
             verdict = check(canonical(made) + "\n")
             # K = 1, and images as small as the reach, are cases of the mathematics, not the claim.
             if not verdict.accepted and verdict.code not in ("claim", "tokens"):
@@ -137,7 +139,9 @@ def on_images(name: str, size: tuple[int, int], patch: int, exact: bool) -> Evid
         found = []
         for dtype in DTYPES[:2] if exact else DTYPES:
             given = jnp.asarray(images.astype(dtype))
-            layers = two_layers(kernel.astype(dtype), patch_size=patch, exact=exact)
+            layers = conv_to_two_layers(
+                kernel.astype(dtype), patch_size=patch, form="exact" if exact else "limit"
+            )
             result = jax.jit(lambda layers, given: layers(given))(layers, given)
             found.append(
                 within(dtype, result, expected, two_layers_bound(layers, given))
@@ -168,15 +172,10 @@ CLAIM = Claim(
         certified(
             "S.depth",
             "K*x*",
-            kind="two_layers",
             name="two layers, composed",
+            covers="ε = 1/2 at finite scores, ε = 0 in the limit",
         ),
-        certified(
-            "S.depth",
-            "K*-in*",
-            kind="lower_bound",
-            name="lower bounds",
-        ),
+        certified("S.depth", "K*-in*", name="lower bounds"),
         Evidence("other sizes", Level.TESTED, other_sizes),
         Evidence("rank of a composition", Level.TESTED, composed_rank),
         Evidence("the least totals", Level.TESTED, totals),

@@ -37,8 +37,8 @@ from convattn.constructions.scalar import (
     rounding_amplification,
     scalar_bases,
 )
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import (
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn_ledger.evidence import (
     DTYPES,
     certified,
     equals_convolution,
@@ -176,15 +176,15 @@ CLAIM = Claim(
             covers="the layers of T heads at finite scores tend to the convolution as M → ∞",
         ),
         proved("sharpened/dp1_one_hot.v", covers="no one-hot heads for three offsets or more"),
-        certified("S.dp1"),
+        certified("S.dp1", covers="t_δ = 2, …, T + 1"),
         Evidence("the layer in fractions", Level.TESTED, rational_layer),
         Evidence("no one-hot head", Level.TESTED, no_one_hot_head),
         Evidence("conditioning and refusals", Level.TESTED, conditioning, quick=False),
         equals_convolution(
-            "K = 3, rows as sequences", (3,), encoding="scalar", exact=True, dtypes=DTYPES[:2]
+            "K = 3, rows as sequences", (3,), encoding="scalar", form="exact", dtypes=DTYPES[:2]
         ),
         equals_convolution(
-            "3 × 3, pixels", (3, 3), encoding="scalar", exact=True, dtypes=DTYPES[:1]
+            "3 × 3, pixels", (3, 3), encoding="scalar", form="exact", dtypes=DTYPES[:1]
         ),
     ),
 )

@@ -26,9 +26,9 @@ import jax.numpy as jnp
 import numpy as np
 from flint import arb, ctx
 
-from convattn.bounds.saturation import PRECISION, upper
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified, equals_convolution, proved
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn_ledger.bounds.saturation import PRECISION, upper
+from convattn_ledger.evidence import certified, equals_convolution, proved
 
 # dtype, bits, and the largest n up to which every n² is exact.
 EXACT = (("float64", 53, 94906266), ("float32", 24, 4096), ("bfloat16", 8, 16), ("float16", 11, 46))

@@ -34,8 +34,8 @@ import numpy as np
 
 from convattn.bounds.majorant import majorant_of
 from convattn.bounds.rounding import layer_error_bound
-from convattn.ledger import Claim, Evidence, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import (
+from convattn_ledger import Claim, Evidence, Kind, Level, Run, Verdict
+from convattn_ledger.evidence import (
     DTYPES,
     applied,
     certified,
@@ -46,8 +46,8 @@ from convattn.ledger.evidence import (
     proved,
     whole_images,
 )
-from convattn.ledger.evidence.fast_layers import finite_bound, gradients_within
-from convattn.ledger.evidence.layer_runs import equal, within
+from convattn_ledger.evidence.fast_layers import finite_bound, gradients_within
+from convattn_ledger.evidence.layer_runs import equal, within
 
 
 def means_on_the_bare_grid(run: Run) -> str:
@@ -86,14 +86,14 @@ def fast_back_end(run: Run) -> str:
     kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)
     expected = exact_convolution(images, kernel)
     found = []
-    for dtype, patch, leak in (("float32", 1, 0.1), ("bfloat16", 4, 0.25)):
-        layer = converted(kernel, dtype, patch_size=patch, leak=leak)
+    for dtype, patch, uniform_weight in (("float32", 1, 0.1), ("bfloat16", 4, 0.25)):
+        layer = converted(kernel, dtype, patch_size=patch, uniform_weight=uniform_weight)
         bound = finite_bound(layer, kernel, images, dtype)
-        name = f"{dtype}, P = {patch}, ε = {leak}"
+        name = f"{dtype}, P = {patch}, ε = {uniform_weight}"
         result = applied(layer, images, dtype, backend="shift")
         found.append(within(name, result, expected, bound))
     for dtype, patch in (("float32", 1), ("float16", 4)):
-        layer = converted(kernel, dtype, patch_size=patch, exact=False)
+        layer = converted(kernel, dtype, patch_size=patch, form="limit")
         same = equal(dtype, applied(layer, images, dtype, backend="shift"), expected)
         found.append(f"limit, P = {patch}: {same}")
     return f"{len(images)} images, {layer.heads} heads; " + "; ".join(found)
@@ -102,7 +102,7 @@ def fast_back_end(run: Run) -> str:
 def fast_gradients(run: Run) -> str:
     """Gradients of `shift` against dense, in float64; some queries miss some offsets."""
     kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)
-    layer = converted(kernel, "float64", leak=0.25)
+    layer = converted(kernel, "float64", uniform_weight=0.25)
     layer = replace(layer, ring=((1, 0), (1, 1)))
     crop = jnp.asarray(whole_images(run)[:1, 12:17, 11:17] - 128, float)
     cotangent = jnp.asarray(run.rng("cotangent").integers(-3, 4, (*crop.shape[:-1], 4)), float)
@@ -141,10 +141,12 @@ CLAIM = Claim(
             "sharpened/finite_small.v",
             covers="where all tokens are in reach, (2m+1)² heads are exact",
         ),
-        certified("S.finite"),
-        equals_convolution("3 × 3, pixels", (3, 3), exact=True, quick=True),
-        equals_convolution("5 × 5, P = 4", (5, 5), patch_size=4, exact=True),
-        equals_convolution("3 × 3, P = 16, ε = 1/4", (3, 3), patch_size=16, exact=True, leak=0.25),
+        certified("S.finite", covers="ε = 1/2"),
+        equals_convolution("3 × 3, pixels", (3, 3), form="exact", quick=True),
+        equals_convolution("5 × 5, P = 4", (5, 5), patch_size=4, form="exact"),
+        equals_convolution(
+            "3 × 3, P = 16, ε = 1/4", (3, 3), patch_size=16, form="exact", uniform_weight=0.25
+        ),
         Evidence("means on the bare grid", Level.BOUNDED, means_on_the_bare_grid, quick=False),
         Evidence(
             "fast back end",

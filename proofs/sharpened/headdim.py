@@ -70,10 +70,10 @@ from convattn.bounds.head_width import (
     split_heads,
 )
 from convattn.constructions.conversion import conv_to_attention
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.certificates.head_dimension import triangular_kernel
-from convattn.ledger.evidence import certified, equals_convolution, exact_convolution, proved
-from convattn.ledger.evidence.printed_output_map import output_blocks, patch_offsets
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.certificates.head_dimension import triangular_kernel
+from convattn_ledger.evidence import certified, equals_convolution, exact_convolution, proved
+from convattn_ledger.evidence.printed_output_map import output_blocks, patch_offsets
 
 PRIME = 2**61 - 1
 
@@ -255,7 +255,13 @@ def heads_of_the_library(run: Run) -> str:
         kernel = jax.ShapeDtypeStruct((size, size, channels, channels), "float32")
         found = [
             jax.eval_shape(
-                partial(conv_to_attention, patch_size=patch, exact=exact, head_dim=width), kernel
+                partial(
+                    conv_to_attention,
+                    patch_size=patch,
+                    form="exact" if exact else "limit",
+                    head_dim=width,
+                ),
+                kernel,
             ).heads
             for exact in (False, True)
         ]
@@ -299,10 +305,7 @@ CLAIM = Claim(
             "sharpened/headdim_twenty.v",
             covers="(1) and (3) for K = 3, P = 16, three channels, d_H = 64: 20 and 12, and 20",
         ),
-        certified(
-            "S.headdim",
-            kind="head_dimension",
-        ),
+        certified("S.headdim"),
         Evidence("ranks of the maps", Level.TESTED, ranks_of_maps, quick=False),
         Evidence("the other matricisations", Level.TESTED, matricisations),
         Evidence("nine heads of dimension one", Level.TESTED, nine_heads_of_dimension_one),
@@ -321,7 +324,7 @@ CLAIM = Claim(
             "3 × 3, P = 2, d_H = 5, exact",
             (3, 3),
             patch_size=2,
-            exact=True,
+            form="exact",
             head_dim=5,
             dtypes=("float32",),
         ),

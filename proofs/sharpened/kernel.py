@@ -47,24 +47,24 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Int, Shaped
 
-from convattn.bounds.kernel_heads import heads_of
-from convattn.bounds.mixture_error import given_kernel_majorant, mixture_error_bound
-from convattn.bounds.score_error import ASSUMPTION
+from convattn.bounds.kernel_heads import count_heads_of_kernel
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.given_kernel import given_kernel_layer, mixture_heads
 from convattn.constructions.row_basis import distinct_rows, row_basis
 from convattn.fast.application import apply_attention
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.certificates.given_kernel_catalogue import named_kernel
-from convattn.ledger.evidence import certified, exact_convolution, proved
-from convattn.ledger.evidence.exact_tokens import cut_tokens, tokens_at
-from convattn.ledger.evidence.layer_runs import DTYPES, within
-from convattn.ledger.evidence.printed_output_map import (
+from convattn.operators.roundoff import ASSUMPTION
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.bounds.mixture_error import given_kernel_majorant, mixture_error_bound
+from convattn_ledger.certificates.given_kernel import named_kernel
+from convattn_ledger.evidence import certified, exact_convolution, proved
+from convattn_ledger.evidence.exact_tokens import cut_tokens, tokens_at
+from convattn_ledger.evidence.layer_runs import DTYPES, within
+from convattn_ledger.evidence.printed_output_map import (
     flattened_blocks,
     output_blocks,
     patch_offsets,
 )
-from convattn.ledger.evidence.real_images import whole_images
+from convattn_ledger.evidence.real_images import whole_images
 
 
 def exact_mixture_layer(
@@ -173,7 +173,7 @@ def alternatives(run: Run) -> str:
         if not kernel.any():
             continue
         flattened = flattened_blocks(output_blocks(kernel, patch))
-        heads, rank = heads_of(kernel, patch), int(np.linalg.matrix_rank(flattened))
+        heads, rank = count_heads_of_kernel(kernel, patch), int(np.linalg.matrix_rank(flattened))
         if (heads.rank, heads.exact) != (rank, rank + 1) or heads.limit > heads.bounded:
             raise EvidenceFailed(f"case {case}: {heads} for a kernel of rank {rank}")
         if heads.nonnegative is not None:
@@ -222,7 +222,7 @@ def towards_the_limit(run: Run) -> str:
     found = {
         name: (heads.rank, heads.limit, heads.bounded, heads.exact)
         for name in ("box", "laplace", "sobel", "cross")
-        for heads in [heads_of(named_kernel(name))]
+        for heads in [count_heads_of_kernel(named_kernel(name))]
     }
     expected = {
         "box": (1, 1, 1, 2),
@@ -268,10 +268,7 @@ CLAIM = Claim(
             "sharpened/kernel_sufficient.v",
             covers="ρ + 1 finite heads suffice, one set for every image size",
         ),
-        certified(
-            "S.kernel",
-            kind="kernel_heads",
-        ),
+        certified("S.kernel"),
         Evidence("layers in fractions", Level.TESTED, layer_in_fractions),
         Evidence("alternatives of the limit", Level.TESTED, alternatives),
         Evidence("towards the limit", Level.TESTED, towards_the_limit),

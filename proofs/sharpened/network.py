@@ -32,10 +32,10 @@ from itertools import product
 import numpy as np
 from jaxtyping import Int, Shaped
 
-from convattn.bounds.score_error import ASSUMPTION
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified
-from convattn.ledger.evidence.exact_attention import exact_softmax
+from convattn.operators.roundoff import ASSUMPTION
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn_ledger.evidence import certified
+from convattn_ledger.evidence.exact_attention import exact_softmax
 
 LEAKS = (Fraction(1, 2), Fraction(1, 10))
 
@@ -84,7 +84,7 @@ def normalized(layer: Normalized, image: np.ndarray) -> np.ndarray:
     return found[:: layer.stride, :: layer.stride]
 
 
-def attended(leak: Fraction) -> Layer:
+def attended(uniform_weight: Fraction) -> Layer:
     """The same layer as K² + 1 heads that leak so much: S.finite on the folded kernel.
 
     Head δ has the score M at q + δ and 0 at every other key, ring included, and the map
@@ -99,15 +99,15 @@ def attended(leak: Fraction) -> Layer:
         rows, columns = image.shape[:2]
         tokens = ringed.reshape(-1, image.shape[2])
         keys = np.arange(len(tokens)).reshape(ringed.shape[:2])
-        base = 1 + len(tokens) * (1 / leak - 1)
+        base = 1 + len(tokens) * (1 / uniform_weight - 1)
         total = np.zeros((rows * columns, kernel.shape[3]), object)
         for row, column in product(range(kernel.shape[0]), range(kernel.shape[1])):
             target = keys[row : row + rows, column : column + columns].reshape(-1)
             scores = (np.arange(len(tokens)) == target[:, None]).astype(int)
             weights = exact_softmax(scores, base)
-            total = total + weights @ (tokens @ (kernel[row, column] / (1 - leak)))
+            total = total + weights @ (tokens @ (kernel[row, column] / (1 - uniform_weight)))
         uniform = exact_softmax(np.zeros((1, len(tokens)), int), base)
-        taken = kernel.sum(axis=(0, 1)) * (-leak / (1 - leak))
+        taken = kernel.sum(axis=(0, 1)) * (-uniform_weight / (1 - uniform_weight))
         total = total + uniform @ (tokens @ taken)
         bias = layer.shift - layer.mean * factor
         found = (total + bias).reshape(rows, columns, -1)
@@ -154,23 +154,27 @@ def fractions(run: Run) -> str:
     layers = {name: draw_normalized(rng, *size) for name, size in sizes.items()}
     classifier = rng.integers(-5, 6, (2, 3))
     found = []
-    for side, leak in zip(((4, 4), (3, 5)), LEAKS, strict=True):
+    for side, uniform_weight in zip(((4, 4), (3, 5)), LEAKS, strict=True):
         image = rng.integers(-4, 5, (*side, 2))
         expected = exact_logits(layers, classifier, image, normalized)
-        logits = exact_logits(layers, classifier, image, attended(leak))
+        logits = exact_logits(layers, classifier, image, attended(uniform_weight))
         if logits.tolist() != expected.tolist():
-            raise EvidenceFailed(f"ε = {leak}: logits {logits}, but as trained {expected}")
+            raise EvidenceFailed(
+                f"ε = {uniform_weight}: logits {logits}, but as trained {expected}"
+            )
         if len(set(expected.tolist())) == 1:
             raise EvidenceFailed(f"all logits are {expected[0]}, which compares nothing")
-        found.append(f"{side[0]} × {side[1]} pixels, ε = {leak}: ({', '.join(map(str, logits))})")
+        found.append(
+            f"{side[0]} × {side[1]} pixels, ε = {uniform_weight}: ({', '.join(map(str, logits))})"
+        )
     return "logits equal as fractions: " + "; ".join(found)
 
 
 def float32_logits(run: Run) -> str:
     """A trained network's own layers against attention layers, both in float32."""
-    from convattn.lab.models.resnet_function import image_function, random_resnet
-    from convattn.lab.models.settings import ResNetSettings
     from convattn.networks.transformation.attention_of import attention_of
+    from convattn_lab.models.resnet_function import image_function, random_resnet
+    from convattn_lab.models.settings import ResNetSettings
 
     settings = ResNetSettings(channels=(3, 4), blocks=(1, 1))
     model = random_resnet(run.rng("parameters"), settings, 3)
@@ -203,7 +207,7 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LAYER_EQUALITY,),
     evidence=(
-        certified("S.network"),
+        certified("S.network", covers="ε = 1/2"),
         Evidence("fractions", Level.TESTED, fractions, assumes="Python's fractions"),
         Evidence("float32 logits", Level.BOUNDED, float32_logits, assumes=ASSUMPTION, quick=False),
     ),

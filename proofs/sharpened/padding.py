@@ -40,21 +40,23 @@ import numpy as np
 from flint import arb, ctx
 
 from convattn.bounds.rounding import layer_error_bound
-from convattn.bounds.saturation import PRECISION, upper
-from convattn.bounds.zero_padding import (
-    available_offsets,
-    bare_zero_padding_basis,
-    bare_zero_padding_layer,
-    unequal_queries,
-)
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.li_output_map import token_maps
 from convattn.constructions.zero_token import attend_with_zero_token, zero_token_scores
 from convattn.encodings import BiasEncoding, QuadraticEncoding
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.application import apply_attention
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import (
+from convattn.operators.roundoff import one_hot_sharpness
+from convattn.operators.shifts import TokenGrid
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.bounds.saturation import PRECISION, upper
+from convattn_ledger.bounds.zero_padding import (
+    available_offsets,
+    bare_zero_padding_basis,
+    bare_zero_padding_layer,
+    unequal_queries,
+)
+from convattn_ledger.evidence import (
     DTYPES,
     EXP_AND_LOG1P,
     UNDERFLOW,
@@ -67,13 +69,11 @@ from convattn.ledger.evidence import (
     proved,
     whole_images,
 )
-from convattn.ledger.evidence.enclosures import ASSUMES as BALLS
-from convattn.ledger.evidence.enclosures import distance_to_one_hot
-from convattn.ledger.evidence.exact_tokens import cut_tokens
-from convattn.ledger.evidence.layer_runs import equal, within
-from convattn.ledger.evidence.printed_output_map import output_blocks, patch_offsets
-from convattn.operators.roundoff import one_hot_sharpness
-from convattn.operators.shifts import TokenGrid
+from convattn_ledger.evidence.enclosures import ASSUMES as BALLS
+from convattn_ledger.evidence.enclosures import distance_to_one_hot
+from convattn_ledger.evidence.exact_tokens import cut_tokens
+from convattn_ledger.evidence.layer_runs import equal, within
+from convattn_ledger.evidence.printed_output_map import output_blocks, patch_offsets
 
 # Kernel size, patch size, tokens, and the dimension of the exceptions.
 PATCH_SPACES = (
@@ -111,15 +111,15 @@ def exceptions(run: Run, size: tuple, channels: tuple[int, int]) -> np.ndarray:
     return np.moveaxis(np.tensordot(mix, basis, 1), (0, 1), (-2, -1))
 
 
-def heads_in_fractions(maps: np.ndarray, inside: np.ndarray, leak: Fraction) -> list:
+def heads_in_fractions(maps: np.ndarray, inside: np.ndarray, uniform_weight: Fraction) -> list:
     """For each head its map, last that of the uniform one, as the proof says; exact."""
-    blocks = [block / (1 - leak) for block in maps]
-    return [*blocks, maps[inside[0]].sum(axis=0) - maps.sum(axis=0) / (1 - leak)]
+    blocks = [block / (1 - uniform_weight) for block in maps]
+    return [*blocks, maps[inside[0]].sum(axis=0) - maps.sum(axis=0) / (1 - uniform_weight)]
 
 
 def layer_in_fractions(run: Run) -> str:
     """The layer of the proof equals the zero-padded convolution, at every query, in fractions."""
-    leak, seen = Fraction(1, 3), []
+    uniform_weight, seen = Fraction(1, 3), []
     for size in SMALL:
         (side, _), patch, grid = size
         kernel = exceptions(run, size, (2, 2))
@@ -129,7 +129,7 @@ def layer_in_fractions(run: Run) -> str:
         geometry = ConvolutionGeometry.of(size[0], patch)
         inside = available_offsets(geometry, grid)
         maps = output_blocks(kernel, patch).astype(object) * Fraction(1)
-        blocks = heads_in_fractions(maps, inside, leak)
+        blocks = heads_in_fractions(maps, inside, uniform_weight)
         tokens = cut_tokens(image, patch).reshape(prod(grid), -1).astype(object)
         mean = tokens.sum(axis=0) * Fraction(1, prod(grid))
         expected = cut_tokens(exact_convolution(image, kernel), patch).reshape(prod(grid), -1)
@@ -141,7 +141,9 @@ def layer_in_fractions(run: Run) -> str:
                 row = mean
                 if there:
                     key = tuple(q + d for q, d in zip(query, offset, strict=True))
-                    row = (1 - leak) * tokens[np.ravel_multi_index(key, grid)] + leak * mean
+                    row = (1 - uniform_weight) * tokens[
+                        np.ravel_multi_index(key, grid)
+                    ] + uniform_weight * mean
                 result = result + row @ block
             require((result == expected[number]).all(), f"{size}, query {query}: the layer differs")
         seen.append(f"K = {side}, P = {patch} on {grid[0]} × {grid[1]}")
@@ -262,14 +264,11 @@ def zero_token_on_images(run: Run) -> str:
     kernel = integer_kernel(run.rng("kernel"), (5, 5), 3, 2)
     expected = exact_convolution(images, kernel)
     apply = jax.jit(lambda layer, pixels: attend_with_zero_token(layer, pixels))
-    for encoding, name, dtypes in (
-        ("bias", "logit", DTYPES[:2]),
-        ("quadratic", "alpha", DTYPES[2:]),
-    ):
+    for encoding, dtypes in (("bias", DTYPES[:2]), ("quadratic", DTYPES[2:])):
         lines = []
         for dtype in dtypes:
-            sharp = {name: 2 * one_hot_sharpness(dtype)}
-            layer = converted(kernel, dtype, patch_size=8, encoding=encoding, exact=False, **sharp)
+            options = {"sharpness": 2 * one_hot_sharpness(dtype), "form": "limit"}
+            layer = converted(kernel, dtype, patch_size=8, encoding=encoding, **options)
             lines.append(equal(dtype, apply(layer, images.astype(dtype)), expected))
         found.append(f"{encoding}: {', '.join(lines)}")
     return f"{len(images)} images, K = 5, P = 8, no ring, one zero token; " + "; ".join(found)
@@ -294,14 +293,13 @@ CLAIM = Claim(
             "sharpened/padding_zero_token.v",
             covers="the repair by a zero token, in the limit; not: the bound N e^(-s/2)",
         ),
-        certified(
-            "S.padding",
-            "border*",
-            name="kernels that no layer computes",
-            kind="border",
-        ),
+        certified("S.padding", "border*", name="kernels that no layer computes"),
         certified_identities(
-            "S.padding", "a kernel that a layer computes", "constant_sums", pattern="constant_sums"
+            "S.padding",
+            "a kernel that a layer computes",
+            "constant_sums",
+            pattern="constant_sums",
+            covers="ε = 1/3",
         ),
         Evidence("dimensions", Level.TESTED, dimensions),
         Evidence("the layer in fractions", Level.TESTED, layer_in_fractions),
@@ -314,7 +312,7 @@ CLAIM = Claim(
             quick=False,
         ),
         equals_convolution(
-            "the ring, 3 × 3, P = 4", (3, 3), patch_size=4, exact=True, dtypes=("float32",)
+            "the ring, 3 × 3, P = 4", (3, 3), patch_size=4, form="exact", dtypes=("float32",)
         ),
         Evidence(
             "distance with a zero token",

@@ -62,11 +62,11 @@ import jax.numpy as jnp
 import numpy as np
 from flint import arb, ctx
 
-from convattn.bounds.saturation import PRECISION, upper
 from convattn.encodings.polygon import polygon_corners
-from convattn.ledger import Claim, Evidence, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import certified, equals_convolution
-from convattn.ledger.evidence.enclosures import ASSUMES as BALLS
+from convattn_ledger import Claim, Evidence, Kind, Level, Run, Verdict, require
+from convattn_ledger.bounds.saturation import PRECISION, upper
+from convattn_ledger.evidence import certified, equals_convolution
+from convattn_ledger.evidence.enclosures import ASSUMES as BALLS
 
 LARGEST = {1: 2.0, 2: 8 / 27**0.5, 3: 1.0}  # h for few offsets
 # dtype: bits of half its smallest number; the largest T of the polygon, and of (n, n²) numbered

@@ -40,9 +40,9 @@ from itertools import product
 import numpy as np
 from flint import fmpq, fmpq_mat
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import proved
-from convattn.ledger.evidence.printed_output_map import flattened_blocks, output_blocks
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.evidence import proved
+from convattn_ledger.evidence.printed_output_map import flattened_blocks, output_blocks
 
 
 def exact(rows) -> fmpq_mat:
@@ -138,16 +138,18 @@ def robust(run: Run) -> str:
         rng = run.rng("robust", case)
         offsets, outside, rows = int(rng.integers(2, 7)), int(rng.integers(1, 9)), 40
         flat = rng.normal(size=(rows, offsets))
-        leak = 10.0 ** rng.uniform(-6, -2, (offsets, outside))
+        uniform_weight = 10.0 ** rng.uniform(-6, -2, (offsets, outside))
         inside = np.eye(offsets) + rng.uniform(0, 0.3, (offsets, offsets))
-        inside *= (1 - leak.sum(axis=1, keepdims=True)) / inside.sum(axis=1, keepdims=True)
+        inside *= (1 - uniform_weight.sum(axis=1, keepdims=True)) / inside.sum(
+            axis=1, keepdims=True
+        )
         maps = flat @ np.linalg.inv(inside) + 1e-4 * rng.normal(size=(rows, offsets))
         error = maps @ inside - flat
         gap = least_singular_value(flat) - np.linalg.norm(error, 2) * (1 + 2.0**-40)
         if gap <= 0:
             continue
-        bound = np.linalg.norm(maps @ leak, axis=0).sum() * (1 + 2.0**-40) / gap
-        share = leak.sum(axis=1)
+        bound = np.linalg.norm(maps @ uniform_weight, axis=0).sum() * (1 + 2.0**-40) / gap
+        share = uniform_weight.sum(axis=1)
         ratio = (share / (1 - share)).max() / bound
         if ratio > 1:
             raise EvidenceFailed(f"case {case}: a head's weight outside is {ratio:.3g} × its bound")

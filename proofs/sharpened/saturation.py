@@ -32,28 +32,28 @@ import jax.numpy as jnp
 import numpy as np
 from flint import arb, ctx
 
-from convattn.bounds.saturation import (
+from convattn.constructions import conv_to_attention
+from convattn.encodings import QuadraticEncoding
+from convattn.encodings.layer import AttentionLayer
+from convattn.operators.shifts import TokenGrid
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.bounds.saturation import (
     PRECISION,
     quadratic_total_variation,
     quadratic_total_variation_bound,
     upper,
 )
-from convattn.bounds.saturation_error import saturation_error_bound, saturation_error_factor
-from convattn.constructions import conv_to_attention
-from convattn.encodings import QuadraticEncoding
-from convattn.encodings.layer import AttentionLayer
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import (
+from convattn_ledger.bounds.saturation_error import saturation_error_bound, saturation_error_factor
+from convattn_ledger.evidence import (
     bias_saturation_enclosed,
     certified,
     converted,
     exact_convolution,
     proved,
 )
-from convattn.ledger.evidence.enclosures import ASSUMES as BALLS
-from convattn.ledger.evidence.enclosures import distance_to_one_hot
-from convattn.ledger.evidence.unsaturated_layers import near_convolution
-from convattn.operators.shifts import TokenGrid
+from convattn_ledger.evidence.enclosures import ASSUMES as BALLS
+from convattn_ledger.evidence.enclosures import distance_to_one_hot
+from convattn_ledger.evidence.unsaturated_layers import near_convolution
 
 ALPHAS = (0.5, 3.0, 10.0, 40.0)
 KEYS = (4, 5)
@@ -132,7 +132,7 @@ def layer_error_enclosed(run: Run) -> str:
     seen = []
     for encoding, name in (("quadratic", "alpha"), ("bias", "logit")):
         for sharpness in (1.0, 40.0) if run.quick else (1.0, 10.0, 40.0):
-            options = {"encoding": encoding, "exact": False, name: sharpness}
+            options = {"encoding": encoding, "form": "limit", "sharpness": sharpness}
             layer = converted(kernel, "float64", **options)
             bound = saturation_error_bound(layer, image.astype(float))
             factor = saturation_error_factor(layer, 30) * np.abs(image).max()
@@ -148,7 +148,7 @@ def layer_error_enclosed(run: Run) -> str:
     # One head, target at the query itself, X = 1 there and -1 elsewhere, W = 1.
     spread = -np.ones((1, 1, 5, 1), int)
     spread[0, 0, 2] = 1
-    whole = conv_to_attention(jnp.ones((1, 1, 1, 1)), exact=False, logit=3.0)
+    whole = conv_to_attention(jnp.ones((1, 1, 1, 1)), form="limit", sharpness=3.0)
     head = AttentionLayer(whole.encoding, None, whole.output)
     reached = exact_error(head, spread[0], spread[0], ((0, 0), (0, 0)))[2]
     allowed = float(saturation_error_bound(head, spread.astype(float)).max())
@@ -177,11 +177,7 @@ CLAIM = Claim(
             "sharpened/saturation_reals.v",
             covers="rows on two axes, with numbers for α = 46, 104 and M = 40",
         ),
-        certified(
-            "S.saturation",
-            name="rational bounds",
-            kind="total_variation",
-        ),
+        certified("S.saturation", name="rational bounds"),
         Evidence("quadratic rows", Level.ENCLOSED, quadratic_rows, assumes=BALLS),
         bias_saturation_enclosed("bias rows", logits=(0.5, 3.0, 10.0, 40.0), keys=(9, 100, 1156)),
         Evidence("layers", Level.ENCLOSED, layer_error_enclosed, assumes=BALLS, quick=False),

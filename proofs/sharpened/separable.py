@@ -40,8 +40,10 @@ from convattn.encodings import (
     QuadraticGridEncoding,
 )
 from convattn.encodings.layer import AttentionLayer
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import (
+from convattn.operators.roundoff import gamma, unit_roundoff
+from convattn.operators.shifts import TokenGrid
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn_ledger.evidence import (
     DTYPES,
     applied,
     certified_identities,
@@ -51,12 +53,10 @@ from convattn.ledger.evidence import (
     proved,
     whole_images,
 )
-from convattn.ledger.evidence.exact_attention import BASE, exact_softmax
-from convattn.ledger.evidence.fast_layers import gradients, gradients_within
-from convattn.ledger.evidence.layer_runs import equal, within
-from convattn.ledger.evidence.softmax_rounding import weights_within
-from convattn.operators.roundoff import gamma, unit_roundoff
-from convattn.operators.shifts import TokenGrid
+from convattn_ledger.evidence.exact_attention import BASE, exact_softmax
+from convattn_ledger.evidence.fast_layers import gradients, gradients_within
+from convattn_ledger.evidence.layer_runs import equal, within
+from convattn_ledger.evidence.softmax_rounding import weights_within
 
 RING = ((1, 1), (0, 2))
 EXP = "exp is within 4 units in the last place, in JAX and in NumPy; products as pinned"

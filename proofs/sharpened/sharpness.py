@@ -40,11 +40,11 @@ from fractions import Fraction
 import numpy as np
 from flint import arb, ctx
 
-from convattn.bounds.saturation import PRECISION
-from convattn.bounds.score_error import unit_roundoff
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import DTYPES, certified, converted, proved, whole_images
-from convattn.ledger.evidence.layer_runs import equals_convolution
+from convattn.operators.roundoff import unit_roundoff
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.bounds.saturation import PRECISION
+from convattn_ledger.evidence import DTYPES, certified, converted, proved, whole_images
+from convattn_ledger.evidence.layer_runs import equals_convolution
 
 
 def floor(span: Fraction, keys: int) -> Fraction:
@@ -76,11 +76,12 @@ def gaps(run: Run) -> str:
 def one_tap(run: Run) -> str:
     """(2) in fractions: S.finite's maps over their floor are 1 + ε."""
     for keys in (2, 9, 100, 1156):
-        for leak in (Fraction(1, 100), Fraction(1, 2), Fraction(9, 10)):
-            span = 1 + keys * (1 / leak - 1)
-            total = 1 / (1 - leak) + leak / (1 - leak)
+        for uniform_weight in (Fraction(1, 100), Fraction(1, 2), Fraction(9, 10)):
+            span = 1 + keys * (1 / uniform_weight - 1)
+            total = 1 / (1 - uniform_weight) + uniform_weight / (1 - uniform_weight)
             require(
-                total == (1 + leak) * floor(span, keys), f"N = {keys}, ε = {leak}: {total} in all"
+                total == (1 + uniform_weight) * floor(span, keys),
+                f"N = {keys}, ε = {uniform_weight}: {total} in all",
             )
     return "1 + ε for N = 2 to 1156, ε = 1/100 to 9/10"
 
@@ -95,17 +96,21 @@ def values_on_images(run: Run) -> str:
     keys = image.shape[1] * image.shape[2]
     seen = []
     for dtype in DTYPES:
-        for leak in (0.5, 0.25):
+        for uniform_weight in (0.5, 0.25):
             kernel = run.rng("tap").integers(1, 9, (1, 1, 3, 2))
-            layer = converted(kernel, dtype, encoding="bias", exact=True, leak=leak)
-            stored = float(np.asarray(layer.encoding.leak))
+            layer = converted(
+                kernel, dtype, encoding="bias", form="exact", uniform_weight=uniform_weight
+            )
+            stored = float(np.asarray(layer.encoding.uniform_weight))
             span = 1 + keys * (1 / Fraction(stored) - 1)
             least = kernel[0, 0] * float(floor(span, keys))
             total = np.abs(np.asarray(layer.output, np.float64)).sum(axis=0)
             slack = 1 + 8 * unit_roundoff(layer.output.dtype)
             if not ((total * slack >= least) & (total <= (1 + stored) * least * slack)).all():
-                raise EvidenceFailed(f"{dtype}, ε = {leak}: {total} and the floor {least}")
-            seen.append(f"{dtype}, ε = {leak}: {float((total / least).max()):.4g}")
+                raise EvidenceFailed(
+                    f"{dtype}, ε = {uniform_weight}: {total} and the floor {least}"
+                )
+            seen.append(f"{dtype}, ε = {uniform_weight}: {float((total / least).max()):.4g}")
     return f"N = {keys}, of the floor: " + "; ".join(seen)
 
 
@@ -147,7 +152,7 @@ CLAIM = Claim(
     kinds=(Kind.LOWER_BOUND,),
     evidence=(
         proved("sharpened/sharpness.v", covers="(1), entry by entry; not: (2) and (3)"),
-        certified("S.sharpness", name="two heads for one tap"),
+        certified("S.sharpness", name="two heads for one tap", covers="ε = 1/2"),
         Evidence("gaps between two weights", Level.TESTED, gaps),
         Evidence("one tap", Level.TESTED, one_tap),
         Evidence(
@@ -157,6 +162,6 @@ CLAIM = Claim(
             assumes="ball arithmetic (python-flint)",
         ),
         Evidence("stored maps", Level.BOUNDED, values_on_images, assumes="maps as stored"),
-        equals_convolution("1 × 1, two heads", (1, 1), exact=True, dtypes=("float32",)),
+        equals_convolution("1 × 1, two heads", (1, 1), form="exact", dtypes=("float32",)),
     ),
 )

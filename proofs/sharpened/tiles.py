@@ -44,10 +44,10 @@ import numpy as np
 
 from convattn.bounds.flattened_kernel import exact_rank
 from convattn.bounds.generic_rank import generic_rank
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import certified
-from convattn.ledger.evidence.head_floor import fewer_heads_fail
-from convattn.ledger.evidence.printed_output_map import flattened_blocks, output_blocks
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn_ledger.evidence import certified
+from convattn_ledger.evidence.head_floor import fewer_heads_fail
+from convattn_ledger.evidence.printed_output_map import flattened_blocks, output_blocks
 
 Cell = tuple[int, int]
 
@@ -160,10 +160,7 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LOWER_BOUND,),
     evidence=(
-        certified(
-            "S.tiles",
-            kind="lower_bound",
-        ),
+        certified("S.tiles"),
         Evidence("tilings", Level.TESTED, tilings),
         Evidence("kernels of one tap for each residue", Level.TESTED, ranks),
         fewer_heads_fail("K = 9, P = 2: 24 of 25 heads on images", 9, patch_size=2, channels=1),

@@ -61,8 +61,7 @@ import jax.numpy as jnp
 import numpy as np
 from flint import nmod_mat
 
-from convattn.bounds.heads import heads as count_heads
-from convattn.bounds.mixture_error import mixture_error_bound
+from convattn.bounds.heads import count_heads
 from convattn.constructions.conversion import conv_to_attention
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.li_output_map import token_maps
@@ -75,12 +74,13 @@ from convattn.constructions.narrow_heads import (
 )
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.application import apply_attention
-from convattn.ledger import Claim, Evidence, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import certified, exact_convolution, proved
-from convattn.ledger.evidence.layer_runs import EXP_AND_LOG1P, integer_kernel
-from convattn.ledger.evidence.printed_output_map import output_blocks, patch_offsets
-from convattn.ledger.evidence.real_images import whole_images
 from convattn.operators.head_places import limit_heads
+from convattn_ledger import Claim, Evidence, Kind, Level, Run, Verdict, require
+from convattn_ledger.bounds.mixture_error import mixture_error_bound
+from convattn_ledger.evidence import certified, exact_convolution, proved
+from convattn_ledger.evidence.layer_runs import EXP_AND_LOG1P, integer_kernel
+from convattn_ledger.evidence.printed_output_map import output_blocks, patch_offsets
+from convattn_ledger.evidence.real_images import whole_images
 
 PRIME = 2**31 - 1
 EPSILON = 2.0**-20
@@ -257,8 +257,8 @@ def on_images(run: Run, dtype: str, exact: bool) -> str:
             jnp.asarray(kernel, dtype),
             patch_size=16,
             head_dim=64,
-            heads="fewest",
-            exact=exact,
+            num_heads="min",
+            form="exact" if exact else "limit",
             epsilon=None if exact else EPSILON,
         )
         geometry = ConvolutionGeometry.of((3, 3), 16)
@@ -304,10 +304,7 @@ CLAIM = Claim(
             "sharpened/width_necessary.v",
             covers="N_H·d ≥ rank M_0 in limits, so 12 heads; not: (4), 14",
         ),
-        certified(
-            "S.width",
-            kind="narrow_heads",
-        ),
+        certified("S.width"),
         Evidence("places", Level.TESTED, places),
         Evidence("commutators", Level.TESTED, commutators),
         Evidence("mixed coordinates", Level.TESTED, mixed_coordinates),

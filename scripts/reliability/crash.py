@@ -1,97 +1,143 @@
-"""Kills commands at many moments, and looks at what they leave behind.
+"""Kills a writer at each call by which it changes files, and looks at what is on the disk.
 
-    make crash COMMAND="convert prove" TIMES=200
+    make crash
 
-For each command four kinds of trial, with and without the output of a run before:
-
-calls      killed at each of the calls by which Python changes files, one after the other
-moments    killed at random moments, half of them right after a file has changed
-processes  the same of whole processes, with the loading of modules; the others are forks
-disk       on a full disk of several sizes, and on one that is read-only: an error, exit code 2
-
-What must hold: every file under its final name is whole, what stood there before is there or
-replaced, the next run goes on and ends with the result of a run that nothing has ended, and leaves
-no other files. Exit status: 0 if all holds, 1 if not, 2 for wrong use.
+The writer is `convattn.files.write_file`, by which all commands write. Each call gets a trial, with
+the file of an earlier run and without it. What must hold: the file under its final name is whole;
+what stood there before is there or replaced; the next run goes on, ends with the same files as one
+that nothing has ended, and leaves no others. `make crash` then kills training runs at random
+moments, for their checkpoints: tests/lab/training/test_killed_runs.py. Exit status: 0 if all holds,
+1 if not.
 """
 
-import argparse
-import gc
-import importlib
+import json
+import multiprocessing
 import os
+import re
+import shutil
+import signal
 import sys
 import tempfile
-import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no threads before a fork
-from crash_commands import COMMANDS, Command
-from crash_disks import full_and_read_only
-from crash_trials import HEADING, KINDS, Tally, Trials
-
-PARTS = ("calls", "moments", "processes", "disk")
-WHOLE_PROCESSES = 10
+FORK = multiprocessing.get_context("fork")
+CHANGES = re.compile(r"os\.(rename|remove|rmdir|mkdir|chmod|truncate|link|symlink)")
+OPENING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+Writer = Callable[[Path, bytes], None]
 
 
-def run_parts(trials: Trials, parts: list[str], times: int, most: int | None) -> Iterator[Tally]:
-    """All that was asked for."""
-    for part in parts:
-        tally, began = Tally(trials.name, part), time.monotonic()
-        if part == "calls":
-            trials.every_call(tally, most)
-        elif part == "moments":
-            trials.random_moments(tally, times)
-        elif part == "processes":
-            trials.random_moments(tally, min(times, WHOLE_PROCESSES), processes=True)
-        else:
-            full_and_read_only(trials, tally, most)
-        tally.seconds = time.monotonic() - began
-        yield tally
+class Calls:
+    """Counts the calls that change files below a folder, and kills this process at one of them.
+
+    Of a file that is opened to be written there are two moments: before, and when it is empty.
+
+    Args:
+        folder: Where files are changed.
+        count: A number that this process and the one that waits for it share.
+        stop: At which call it ends; 0: at none.
+    """
+
+    def __init__(self, folder: Path, count: Any, stop: int) -> None:
+        self.folder, self.count, self.stop, self.ending = str(folder), count, stop, False
+
+    def __call__(self, event: str, args: tuple[Any, ...]) -> None:
+        """An audit hook."""
+        opens = event == "open" and int(args[2] or 0) & OPENING
+        if self.ending or not (opens or CHANGES.fullmatch(event)) or isinstance(args[0], int):
+            return
+        if not os.path.abspath(os.fsdecode(args[0])).startswith(self.folder):
+            return
+        self._moment()
+        if opens:
+            self._moment(lambda: os.open(args[0], args[2], 0o666))
+
+    def _moment(self, act: Callable[[], object] = lambda: None) -> None:
+        self.count.value += 1
+        if self.count.value == self.stop:
+            self.ending = True
+            act()
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
-def main(commands: dict[str, Command] = COMMANDS) -> int:
-    """Parse the options, and run."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    add = parser.add_argument
-    add("commands", nargs="*", help=f"of {', '.join(commands)} (all)")
-    add("--times", type=int, default=200, help="kills at random moments (%(default)s)")
-    add("--most", type=int, help="so many of the calls, and of the disks, are drawn (all)")
-    add("--seed", type=int, default=0, help="of the moments (%(default)s)")
-    add("--parts", nargs="+", choices=PARTS, default=PARTS, help="(%(default)s)")
-    add("--failures", type=int, default=5, help="so many are printed of each part (%(default)s)")
-    given = parser.parse_args()
-    unknown = sorted(set(given.commands) - commands.keys())
-    if unknown or given.times < 1:
-        parser.error(f"expected commands of {', '.join(commands)}, and TIMES above 0")
-    chosen = {name: commands[name] for name in given.commands or commands}
-    parts = [part for part in given.parts if part != "disk" or os.geteuid() == 0]
-    if len(parts) < len(given.parts):
-        print("disk: not run, as only root can mount a disk")
-    failed = 0
+def run(write: Writer, folder: Path, content: object, stop: int = 0) -> int:
+    """Write in a process of its own, which is killed at a call, or at none (0).
+
+    Returns:
+        How many calls there were.
+
+    Raises:
+        RuntimeError: If it ends in any other way.
+    """
+    count = FORK.Value("i", 0)
+
+    def work() -> None:
+        sys.addaudithook(Calls(folder, count, stop))
+        write(folder / "a.json", json.dumps([content] * 10_000).encode())
+
+    process = FORK.Process(target=work)
+    process.start()
+    process.join()
+    expected = -signal.SIGKILL if stop else 0
+    if process.exitcode != expected:
+        raise RuntimeError(f"exit code {process.exitcode}, expected {expected}")
+    return int(count.value)
+
+
+def contents(folder: Path) -> dict[str, Any]:
+    """What the files hold that are not hidden, and the names of the others.
+
+    Raises:
+        ValueError: If a file is not whole.
+    """
+    return {
+        path.name: None if path.name.startswith(".") else json.loads(path.read_bytes())
+        for path in folder.iterdir()
+    }
+
+
+def trials(write: Writer, folder: Path) -> tuple[int, list[str]]:
+    """How many kills there were, and what went wrong."""
+    kills, problems = 0, list[str]()
+    for earlier in (False, True):
+        origin, whole = folder / f"origin-{earlier}", folder / f"whole-{earlier}"
+        place = folder / "trial"
+        origin.mkdir()
+        if earlier:
+            run(write, origin, "before")
+        shutil.copytree(origin, whole)
+        calls = run(write, whole, "now")
+        before, after = contents(origin), contents(whole)
+        for stop in range(1, calls + 1):
+            where = f"[call {stop} of {calls}, {'with' if earlier else 'without'} an earlier file]"
+            shutil.copytree(origin, place)
+            try:
+                run(write, place, "now", stop)
+                kills += 1
+                if contents(place).get("a.json") not in (before.get("a.json"), after["a.json"]):
+                    problems.append(f"lost: a.json {where}")
+                run(write, place, "now")
+                result = contents(place)
+                problems += [f"left over: {name} {where}" for name in result.keys() - after.keys()]
+                if result.get("a.json") != after["a.json"]:
+                    problems.append(f"not resumed: a.json {where}")
+            except ValueError as error:
+                problems.append(f"damaged: {error} {where}")
+            except RuntimeError as error:
+                problems.append(f"not resumed: {error} {where}")
+            shutil.rmtree(place)
+    return kills, problems
+
+
+def main() -> int:
+    """Run the trials of the writer."""
+    from convattn.files import write_file
+
     with tempfile.TemporaryDirectory(prefix="crash-") as folder:
-        programs = Path(folder, "programs")
-        os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(programs))
-        os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
-        os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
-        for module in {module for command in chosen.values() for module in command.modules}:
-            importlib.import_module(module)
-        gc.freeze()
-        print(HEADING, flush=True)
-        for number, (name, command) in enumerate(chosen.items()):
-            trials = Trials(name, command, Path(folder, str(number)), given.seed)
-            for tally in run_parts(trials, parts, given.times, given.most):
-                print(tally, flush=True)
-                for line in sorted(tally.said):
-                    print(f"  says: {line}", flush=True)
-                failed += len(tally.found)
-                for kind in KINDS:
-                    found = [problem for each, problem in tally.found if each == kind]
-                    print(
-                        *(f"  {problem}\n" for problem in found[: given.failures]), sep="", end=""
-                    )
-    return int(bool(failed))
+        kills, problems = trials(write_file, Path(folder))
+    print(f"{kills} kills, {len(problems)} problems", *problems, sep="\n  ")
+    return int(bool(problems))
 
 
 if __name__ == "__main__":

@@ -100,9 +100,9 @@ class Mutant:
         return code[:start] + text + code[end:]
 
     def __str__(self) -> str:
-        name = f"{self.module}: {self.function or 'outside functions'}"
-        again = f" (number {self.number + 1} of these)" if self.number else ""
-        return f"{name}{again}\n    - {self.before}\n    + {self.after}"
+        place = f"{self.module}: {self.function or 'outside functions'}"
+        place += f" (number {self.number + 1} of these)" * bool(self.number)
+        return f"{place}\n    - {self.before}\n    + {self.after}"
 
 
 def mutants_of(module: str, code: bytes, messages: Mapping[str, Sequence[str]]) -> list[Mutant]:
@@ -126,48 +126,35 @@ def mutants_of(module: str, code: bytes, messages: Mapping[str, Sequence[str]]) 
             (node,) = ast.parse(code[first:start] + text + code[end:last]).body
         except SyntaxError:
             continue
-        if ast.dump(node) == dumped:
-            continue
-        lines = source.lines(start, end, text)
-        place = (inside[0] if inside else "", *lines)
-        found.append(Mutant(module, *place, seen[place], (start, end, text)))
-        seen[place] += 1
+        if ast.dump(node) != dumped:
+            place = (inside[0] if inside else "", *source.lines(start, end, text))
+            found.append(Mutant(module, *place, seen[place], (start, end, text)))
+            seen[place] += 1
     return found
 
 
-def functions(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+def functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
     """The functions of a module with their names, and its methods as `Class.method`."""
     for node in tree.body:
-        if isinstance(node, ast.FunctionDef):
-            yield node.name, node
-        elif isinstance(node, ast.ClassDef):
-            yield from ((f"{node.name}.{name}", part) for name, part in functions_of(node))
-
-
-def functions_of(node: ast.ClassDef) -> Iterator[tuple[str, ast.AST]]:
-    """The methods of a class, by name."""
-    yield from ((part.name, part) for part in node.body if isinstance(part, ast.FunctionDef))
+        inside = node.body if isinstance(node, ast.ClassDef) else [node]
+        prefix = f"{node.name}." if isinstance(node, ast.ClassDef) else ""
+        yield from ((prefix + n.name, n) for n in inside if isinstance(n, ast.FunctionDef))
 
 
 def parameters(files: Sequence[Path]) -> dict[str, Sequence[str]]:
     """For each function, and each class with fields or `__init__`, its parameters in order."""
     found: dict[str, Sequence[str]] = {}
-    for file in files:
-        for node in ast.walk(ast.parse(file.read_bytes())):
-            if isinstance(node, ast.FunctionDef):
-                found[node.name] = [each.arg for each in node.args.args]
-        for node in ast.walk(ast.parse(file.read_bytes())):
-            if isinstance(node, ast.ClassDef):
-                fields = [
-                    part.target.id
-                    for part in node.body
-                    if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
-                ]
-                made = [part for name, part in functions_of(node) if name == "__init__"]
-                for part in made:
-                    fields = [each.arg for each in part.args.args[1:]]  # type: ignore[attr-defined]
-                found[node.name] = fields
-    return found
+    classes: dict[str, Sequence[str]] = {}
+    for node in (node for file in files for node in ast.walk(ast.parse(file.read_bytes()))):
+        if isinstance(node, ast.FunctionDef):
+            found[node.name] = [each.arg for each in node.args.args]
+        elif isinstance(node, ast.ClassDef):
+            fields = [part.target for part in node.body if isinstance(part, ast.AnnAssign)]
+            classes[node.name] = [each.id for each in fields if isinstance(each, ast.Name)]
+            for part in node.body:
+                if isinstance(part, ast.FunctionDef) and part.name == "__init__":
+                    classes[node.name] = [each.arg for each in part.args.args[1:]]
+    return found | classes
 
 
 class _Source:
@@ -195,20 +182,16 @@ class _Source:
         """Where the operator between two operands stands."""
         start, end = self.span(left)[1], self.span(right)[0]
         pattern = r"\s+".join(map(re.escape, operator.split())).encode()
-        match = re.search(pattern, self.code[start:end])
-        if match is None:
-            raise ValueError(f"no {operator!r} in {self.code[start:end]!r}, expected one")
-        return start + match.start(), start + match.end()
+        first, last = next(re.finditer(pattern, self.code[start:end])).span()
+        return start + first, start + last
 
     def lines(self, start: int, end: int, text: bytes) -> tuple[str, str]:
         """The lines that a change touches, before and after, with single spaces."""
         first = self.code.rfind(b"\n", 0, start) + 1
         last = self.code.find(b"\n", end)
         last = len(self.code) if last < 0 else last
-        before = self.code[first:last]
-        after = self.code[first:start] + text + self.code[end:last]
-        one, two = (" ".join(part.decode().split()) for part in (before, after))
-        return one, two
+        before, after = self.code[first:last], self.code[first:start] + text + self.code[end:last]
+        return " ".join(before.decode().split()), " ".join(after.decode().split())
 
 
 def _edits(
@@ -232,10 +215,8 @@ def _kept(node: ast.AST, messages: Mapping[str, Sequence[str]]) -> Iterator[ast.
         return
     if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node):
         left_out.append(node.body[0])
-    if isinstance(node, ast.FunctionDef | ast.ClassDef):
-        left_out += node.decorator_list
-    if isinstance(node, ast.ClassDef):
-        left_out += node.bases
+    for name in ("decorator_list", "bases"):
+        left_out += getattr(node, name, [])
     if isinstance(node, ast.Subscript) and getattr(node.value, "id", "") in TYPES:
         left_out.append(node.slice)
     left_out += filter(None, [getattr(node, name, None) for name in ("annotation", "returns")])
@@ -245,10 +226,9 @@ def _kept(node: ast.AST, messages: Mapping[str, Sequence[str]]) -> Iterator[ast.
         left_out += [a for a, p in zip(node.args, names, strict=False) if p in MESSAGES]
         left_out += [each for each in node.keywords if each.arg in MESSAGES | SHOWN]
         left_out += node.args if name == "TypeVar" else []
-    if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
-        name = getattr(node.exc.func, "id", "")
-        if name not in messages:
-            return
+    raised = getattr(node, "exc", None)  # of `raise`
+    if isinstance(raised, ast.Call) and getattr(raised.func, "id", "") not in messages:
+        return
     yield node
     for child in ast.iter_child_nodes(node):
         if child not in left_out:
@@ -290,7 +270,8 @@ def _of_expression(node: ast.expr, source: _Source) -> Iterator[Edit]:
             operands = [node.left, *node.comparators]
             for left, right, operator in zip(operands, operands[1:], node.ops, strict=False):
                 text, others, values = COMPARISONS[type(operator)]
-                others = () if _is_text(left) or _is_text(right) else others
+                texts = [getattr(each, "value", None) for each in (left, right)]
+                others = () if any(isinstance(each, str) for each in texts) else others
                 place = source.between(left, right, text)
                 yield from ((*place, other.encode()) for other in others)
                 yield from ((*span, value.encode()) for value in values)
@@ -328,10 +309,6 @@ def _of_expression(node: ast.expr, source: _Source) -> Iterator[Edit]:
                 yield (*source.span(node.func), CALLS[name].encode())
             if name in WITHOUT:
                 yield (*span, source.text(first))
-
-
-def _is_text(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def _shorter(node: ast.List | ast.Tuple | ast.Set, source: _Source) -> Iterator[Edit]:

@@ -1,50 +1,59 @@
-"""Which small errors in the program nothing notices: mutants, judged by certificates and tests.
+"""Which small errors in the program no test notices: mutants, judged by certificates and tests.
 
-    python scripts/reliability/mutation.py src/convattn_check/rank.py  # every mutant
-    python scripts/reliability/mutation.py --packages networks --sample 400 --seed 1
+    make mutants-of FILE=src/convattn_check/rank.py  # every mutant
+    python scripts/reliability/mutation.py src/convattn/networks --sample 400 --seed 1
 
-`mutants.py` says what a mutant is, `mutation_judge.py` how those of the checker are judged,
-`mutation_library.py` how all others are: by tests that call the function. Those outside functions
-are judged by the test file that is named after their module and by those of its folder that name
-the function or a public one of the module, each time in a fork of its own. A mutant is noticed when
-a certificate gets another verdict, or a test fails or takes far longer than usual.
+`mutants.py` says what a mutant is. Each is written into a copy of the sources. One of the checker
+is tried first on the certificates of tests/incorrect, tests/correct and certificates/, which takes
+milliseconds: a certificate with another verdict notices it. Then tests run: the file that is named
+after the module, and those of its package that import it; of the checker all.
 
-Mutants that no test could notice stand in `equivalent_mutants.toml`, each with the reason. All
-others that nothing notices are printed. The results are kept, and what they hold is not run again;
-the exit status is 1 if something is left that nothing notices.
+Mutants that no test could notice stand in docs/reliability/equivalent_mutants.toml, each with the
+reason. All others that nothing notices are printed. Exit status: 0 if everything was noticed, 1 if
+not, 2 for wrong use.
 """
 
 import argparse
-import contextlib
 import hashlib
-import importlib
 import json
+import multiprocessing
 import os
 import re
-import select
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property, partial
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no threads before a fork
-import pytest
 from mutants import Mutant, mutants_of, parameters
 
 ROOT = Path(__file__).resolve().parents[2]
-EQUIVALENT = ROOT / "scripts" / "reliability" / "equivalent_mutants.toml"
+EQUIVALENT = ROOT / "docs" / "reliability" / "equivalent_mutants.toml"
 CHECKER = "src/convattn_check"
-PACKAGES = ("constructions", "bounds", "networks")  # of src/convattn, each with its folder of tests
-PACKAGES_OF_TESTS = ("jax.numpy", "flax.nnx", "optax", "hypothesis", "jaxtyping", "beartype")
-PASSED = "\0"
-MARGIN = 60.0  # seconds beyond four times the usual time
+FOLDERS = {"convattn": "", "convattn_ledger": "ledger", "convattn_lab": "lab"}  # of their tests
+SLOW = 5.0  # seconds of the processor after which a certificate counts as refused by the mutant
+MARGIN = 60.0  # seconds beyond four times the usual time of the tests
+OPTIONS = ("-x", "-q", "--hypothesis-profile=ci", "-m", "not slow and not browser")
+FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
+NO_TESTS = 5  # pytest's exit status
+FORK = multiprocessing.get_context("fork")
 Key = tuple[str, str, str, str, int]
+
+
+class Certificate(NamedTuple):
+    """A certificate of the corpora, and what its manifest says of it."""
+
+    name: str
+    content: bytes
+    expected: dict[str, str]
 
 
 def find_mutants(tree: Path, files: Iterable[Path]) -> list[Mutant]:
@@ -52,36 +61,29 @@ def find_mutants(tree: Path, files: Iterable[Path]) -> list[Mutant]:
     known = parameters(sorted((tree / CHECKER).rglob("*.py")))
     found = []
     for file in files:
-        checker = file.is_relative_to(tree / CHECKER)
-        messages = known if checker else {}
+        messages = known if file.is_relative_to(tree / CHECKER) else {}
         found += mutants_of(str(file.relative_to(tree)), file.read_bytes(), messages)
     return found
 
 
 def sample(mutants: Iterable[Mutant], size: int, seed: int) -> list[Mutant]:
     """Those whose digests with the seed are the least: a change elsewhere leaves the others in."""
-    return sorted(mutants, key=lambda mutant: _digest(seed, mutant))[:size]
 
+    def digest(mutant: Mutant) -> bytes:
+        return hashlib.sha256(repr((seed, *mutant.key)).encode()).digest()
 
-def _digest(seed: int, mutant: Mutant) -> bytes:
-    return hashlib.sha256(repr((seed, *mutant.key)).encode()).digest()
+    return sorted(mutants, key=digest)[:size]
 
 
 def equivalents(file: Path) -> dict[Key, str]:
-    """The reasons for the mutants that change nothing that can be observed.
-
-    Raises:
-        ValueError: If one is listed twice.
-    """
-    found: dict[Key, str] = {}
-    for entry in tomllib.loads(file.read_text("utf-8")).get("equivalent", []):
-        for after in entry["after"]:
-            where = entry["module"], entry["function"], entry["before"]
-            key = (*where, after, entry.get("number", 0))
-            if key in found:
-                raise ValueError(f"{file.name} has {key} twice, expected it once")
-            found[key] = entry["reason"]
-    return found
+    """The reasons for the mutants that change nothing that can be observed."""
+    return {
+        (entry["module"], entry["function"], entry["before"], after, entry.get("number", 0)): (
+            entry["reason"]
+        )
+        for entry in tomllib.loads(file.read_text("utf-8")).get("equivalent", [])
+        for after in entry["after"]
+    }
 
 
 def stale(listed: Iterable[Key], mutants: Iterable[Mutant]) -> list[Key]:
@@ -91,216 +93,196 @@ def stale(listed: Iterable[Key], mutants: Iterable[Mutant]) -> list[Key]:
     return [key for key in listed if key[0] in modules and key not in known]
 
 
-def judge_by_files(
-    tree: Path, mutants: Iterable[Mutant], report: Callable[[Mutant, str], None]
-) -> None:
-    """Judge mutants of the library by test files, in a copy of its sources."""
-    usual: dict[tuple[str, ...], float] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder) / "src"  # with the compiled files, which are those of older sources
-        shutil.copytree(tree / "src", source)
-        for mutant in mutants:
-            files = judges(tree, mutant)
-            if files not in usual:
-                by, usual[files] = run_tests(tree, source, files, None)
-                if by:
-                    raise RuntimeError(f"without any error in the program: {by}")
-            path = Path(folder) / mutant.module
-            code = path.read_bytes()
-            path.write_bytes(mutant.applied(code))
-            try:
-                by, _ = run_tests(tree, source, files, 4 * usual[files] + MARGIN)
-            finally:
-                path.write_bytes(code)
-            report(mutant, by)
+def test_files(tree: Path, module: str) -> list[str]:
+    """The tests of a module: the file named after it, then those of its package that import it."""
+    package, *parts = Path(module).with_suffix("").parts[1:]
+    tests = tree / "tests" / FOLDERS.get(package, package)
+    folder = tests / parts[0] if package == "convattn" and len(parts) > 1 else tests
+    files = sorted(folder.glob("test_*.py" if folder == tree / "tests" else "**/test_*.py"))
+    parent, stem = ".".join((package, *parts[:-1])), parts[-1]
+    imports = re.compile(rf"^\s*from {parent}(\.{stem} | import .*\b{stem}\b)", re.MULTILINE)
+    named = [file for file in files if file.stem in (f"test_{stem}", f"test_check_{stem}")]
+    if package == "convattn_check":  # little is left for them after the certificates
+        others = files
+    else:
+        others = [file for file in files if imports.search(file.read_text("utf-8"))]
+    return [str(file.relative_to(tree)) for file in dict.fromkeys([*named, *others])]
 
 
-def run_tests(
-    tree: Path, source: Path, files: Sequence[str], limit: float | None
-) -> tuple[str, float]:
-    """The first test that fails, or "", and the seconds."""
-    read, write = os.pipe()
-    start = time.monotonic()
-    process = os.fork()
-    if not process:
-        _run_here(tree, source, files, write)
-    os.close(write)
+def corpora(tree: Path) -> Iterator[Certificate]:
+    """The committed certificates."""
+    for folder in ("tests/incorrect", "tests/correct"):
+        listed = json.loads((tree / folder / "manifest.json").read_text("utf-8"))["certificates"]
+        for entry in listed:
+            if (path := tree / folder / entry["file"]).exists():
+                yield Certificate(f"{folder}/{path.name}", path.read_bytes(), entry)
+    for path in sorted((tree / "certificates").glob("*.json")):
+        yield Certificate(f"certificates/{path.name}", path.read_bytes(), {"reason": ""})
+
+
+def has_its_verdict(certificate: Certificate, check: Any) -> bool:
+    """Whether a checker says of a certificate what its manifest says."""
+    verdict, expected = check(certificate.content), certificate.expected
+    same = verdict.accepted == ("code" not in expected) and verdict.code == expected.get("code", "")
+    claim = expected.get("claim", verdict.claim) if verdict.accepted else verdict.claim
+    return bool(same and verdict.claim == claim and expected["reason"] in verdict.reason)
+
+
+def first_refuted(source: Path, certificates: Sequence[Certificate], answer: Connection) -> None:
+    """In a process of its own: send the first certificate with another verdict, "" for none."""
+    sys.path.insert(0, str(source))
+    sys.dont_write_bytecode = True
+    for name in [each for each in sys.modules if each.split(".")[0] == "convattn_check"]:
+        del sys.modules[name]  # the parent may have imported it from elsewhere
+    signal.setitimer(signal.ITIMER_PROF, SLOW)  # ends this process
     try:
-        ready = select.select([read], [], [], limit)[0]
-        by = os.read(read, 2**16).decode() if ready else f"no answer in {limit:.0f} seconds"
-    finally:
-        os.close(read)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process, signal.SIGKILL)
-        os.waitpid(process, 0)
-    return (by or f"{files} ended without an answer").removesuffix(PASSED), time.monotonic() - start
+        from convattn_check import check
+
+        for certificate in certificates:
+            signal.setitimer(signal.ITIMER_PROF, SLOW)
+            if not has_its_verdict(certificate, check):
+                return answer.send(certificate.name)
+        answer.send("")
+    except BaseException as error:
+        answer.send(f"{type(error).__name__}: {error}"[:200])
 
 
-def _run_here(tree: Path, source: Path, files: Sequence[str], write: int) -> None:
-    """Run the tests in this process, a fork that has loaded the packages, and say so to a pipe."""
-    from mutation_judge import forget
+class Judge:
+    """Judges mutants in a copy of the sources.
 
-    try:
-        os.setsid()
-        for output in (1, 2):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), output)
-        os.chdir(tree)
-        sys.path.insert(0, str(source))
-        forget("convattn")
-        sys.dont_write_bytecode = True
-        os.environ.update(PYTHONPATH=str(source), HYPOTHESIS_PROFILE="ci")
-        plugin = _FirstFailure()
-        code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", *files], plugins=[plugin])
-        by = plugin.name or (f"pytest ended with {code!r}" if code else PASSED)
-        os.write(write, by.encode())
-    finally:
-        os._exit(0)
-
-
-class _FirstFailure:
-    """A plugin of pytest: the name of the test that fails, with no search for a smaller example."""
-
-    name = ""
-
-    def pytest_collection(self) -> None:
-        """Change the profile that tests/conftest.py has loaded."""
-        from hypothesis import Phase, settings
-
-        settings.register_profile("mutants", settings(), phases=[Phase.explicit, Phase.generate])
-        settings.load_profile("mutants")
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Keep the first name."""
-        self.name = self.name or (report.nodeid if report.failed else "")
-
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """The same for a file that cannot be imported."""
-        self.name = self.name or (report.nodeid if report.failed else "")
-
-
-def judges(tree: Path, mutant: Mutant) -> tuple[str, ...]:
-    """The test files that judge a mutant of the library.
-
-    Those of its package that are named after its module or name its function; a private one stands
-    for all public ones of its module. If there are none, such tests elsewhere, but for those of the
-    ledger's proofs; if there are none, all of the package.
+    Args:
+        tree: The root of the tree; it is not changed.
+        folder: Where the copy lies.
+        only_certificates: Whether the tests are left out, for mutants of the checker.
     """
-    names = {mutant.function.split(".")[0]}
-    if not mutant.function or mutant.function.startswith("_"):
-        text = (tree / mutant.module).read_text("utf-8")
-        names = set(re.findall(r"^(?:def|class) ([a-zA-Z]\w*)", text, re.M))
-    mirror = f"test_{Path(mutant.module).stem}"
-    near = sorted((tree / "tests" / Path(mutant.module).parts[2]).rglob("test_*.py"))
-    proofs = {*(tree / "tests" / "proofs").rglob("*")}
-    others = [file for file in sorted((tree / "tests").rglob("test_*.py")) if file not in proofs]
-    found: Sequence[Path] = ()
-    for files in (near, others):
-        found = found or [file for file in files if file.stem == mirror or names & _words(file)]
-    found = sorted(found or near, key=lambda file: file.stem != mirror)
-    return tuple(str(file.relative_to(tree)) for file in found)
+
+    def __init__(self, tree: Path, folder: Path, only_certificates: bool = False) -> None:
+        self.tree, self.folder, self.only_certificates = tree, folder, only_certificates
+        for path in tree.iterdir():
+            if path.name == "src":
+                shutil.copytree(path, folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
+            else:  # what a module finds beside it
+                (folder / path.name).symlink_to(path)
+        self.usual: dict[tuple[str, ...], float] = {}
+
+    def __call__(self, mutant: Mutant) -> str:
+        """What notices it, "" for nothing."""
+        if mutant.module.startswith(CHECKER):
+            self.seconds(self.by_certificates, ())
+            with self.written(mutant):
+                by = self.by_certificates()
+            if by or self.only_certificates:
+                return by
+        files = tuple(test_files(self.tree, mutant.module))
+        seconds = self.seconds(partial(self.by_tests, files), files)
+        with self.written(mutant):
+            return self.by_tests(files, 4 * seconds + MARGIN)
+
+    @cached_property
+    def certificates(self) -> list[Certificate]:
+        """The committed ones, the smallest first; what notices a mutant moves to the front."""
+        return sorted(corpora(self.tree), key=lambda each: len(each.content))
+
+    def seconds(self, work: Callable[[], str], name: tuple[str, ...]) -> float:
+        """How long something takes without any error in the program, where it notices nothing."""
+        if name not in self.usual:
+            start = time.monotonic()
+            if by := work():
+                raise RuntimeError(f"without any error in the program: {by}")
+            self.usual[name] = time.monotonic() - start
+        return self.usual[name]
+
+    @contextmanager
+    def written(self, mutant: Mutant) -> Iterator[None]:
+        """The sources with the error, for a while."""
+        path = self.folder / mutant.module
+        code = path.read_bytes()
+        path.write_bytes(mutant.applied(code))
+        try:
+            yield
+        finally:
+            path.write_bytes(code)
+
+    def by_certificates(self) -> str:
+        """The certificate that notices what the sources hold now."""
+        receiver, sender = FORK.Pipe(duplex=False)
+        source = self.folder / "src"
+        process = FORK.Process(target=first_refuted, args=(source, self.certificates, sender))
+        process.start()
+        sender.close()
+        try:
+            by = str(receiver.recv())
+        except EOFError:
+            by = f"a certificate took over {SLOW:g} s, or ended the process"
+        process.join()
+        self.certificates.sort(key=lambda each: each.name != by)
+        return by
+
+    def by_tests(self, files: Sequence[str], limit: float | None = None) -> str:
+        """The first test that fails with what the sources hold now."""
+        if not files:
+            return ""
+        command = [sys.executable, "-B", "-m", "pytest", *OPTIONS, "-pno:cacheprovider", *files]
+        if all(file.startswith("tests/convattn_check") for file in files):
+            command.append("--confcutdir=tests/convattn_check")  # no JAX
+        paths = [str(self.folder / "src"), os.environ.get("PYTHONPATH", "")]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+        with open(self.folder / "output", "w+") as output:
+            try:
+                done = subprocess.run(
+                    command, cwd=self.tree, env=environment, stdout=output, timeout=limit
+                )
+            except subprocess.TimeoutExpired:
+                return f"no answer in {limit:.0f} seconds"
+            output.seek(0)
+            first = FAILED.search(output.read())
+        if done.returncode in (0, NO_TESTS):
+            return ""
+        return first[1] if first else f"pytest ended with {done.returncode}"
 
 
-@cache
-def _words(path: Path) -> frozenset[str]:
-    return frozenset(re.findall(r"\w+", path.read_text("utf-8")))
-
-
-def table(mutants: Sequence[Mutant], by: dict[Key, str], listed: dict[Key, str]) -> str:
-    """For each module its mutants: noticed, equivalent, open, not judged; and the score."""
-    rows = [("module", "mutants", "noticed", "equivalent", "open", "not judged", "score")]
-    modules = sorted({mutant.module for mutant in mutants})
-    for module in [*modules, "all"]:
+def table(mutants: Sequence[Mutant], by: dict[Key, str]) -> str:
+    """For each module its mutants: noticed, open and, where nobody judged, equivalent."""
+    rows = ["| module | mutants | noticed | equivalent | open | score |"]
+    for module in [*sorted({mutant.module for mutant in mutants}), "all"]:
         keys = [mutant.key for mutant in mutants if module in (mutant.module, "all")]
-        noticed = sum(bool(by.get(key)) for key in keys)
-        same = sum(key in listed and not by.get(key) for key in keys)
-        left = sum(by.get(key) == "" and key not in listed for key in keys)
-        numbers = (len(keys), noticed, same, left, len(keys) - noticed - same - left)
-        score = f"{100 * noticed / (noticed + left):.1f} %" if noticed + left else "-"
-        rows.append((module, *map(str, numbers), score))  # type: ignore[arg-type]
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
-
-
-def read_results(path: Path) -> dict[Key, str]:
-    """What noticed each mutant in earlier runs, "" for nothing."""
-    lines = path.read_text("utf-8").splitlines() if path.exists() else []
-    found = (json.loads(line) for line in lines)
-    return {tuple(each["mutant"]): each["by"] for each in found}
+        judged = [bool(by[key]) for key in keys if key in by]
+        noticed, left = sum(judged), len(judged) - sum(judged)
+        score = f"{100 * noticed / len(judged):.1f} %" if judged else "-"
+        numbers = (len(keys), noticed, len(keys) - len(judged), left, score)
+        rows.append(f"| {module} | {' | '.join(map(str, numbers))} |")
+    return "\n".join(rows)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Judge the mutants that the results do not hold yet, and print what is left."""
-    options = _parser().parse_args(arguments)
-    tree: Path = options.tree.resolve()
-    results: Path = options.results.resolve()
-    results.parent.mkdir(parents=True, exist_ok=True)
-
-    files = [file.resolve() for file in options.files]
-    folders = [tree / "src/convattn" / name for name in options.packages]
-    drawn = find_mutants(tree, files)
-    for folder in folders:
-        every = find_mutants(tree, sorted(folder.rglob("*.py")))
-        drawn += sample(every, options.sample or len(every), options.seed)
-    listed = equivalents(EQUIVALENT)
-    if lost := stale(listed, drawn if not folders else []):
-        print(f"{EQUIVALENT.name} lists what is no mutant:", *lost, sep="\n", file=sys.stderr)
-        return 2
-
-    by = read_results(results)
-    judged = {key for key, noticed in by.items() if noticed or not options.again}
-    missing = [m for m in drawn if m.key not in judged and m.key not in listed]
-
-    def report(mutant: Mutant, noticed: str) -> None:
-        by[mutant.key] = noticed
-        with results.open("a", encoding="utf-8") as file:
-            print(json.dumps({"mutant": mutant.key, "by": noticed}), file=file)
-        if not noticed:
-            print(mutant, flush=True)
-
-    if theirs := [mutant for mutant in missing if not mutant.module.startswith(CHECKER)]:
-        for package in PACKAGES_OF_TESTS:  # each fork has them already
-            with contextlib.suppress(ImportError):
-                importlib.import_module(package)
-        from mutation_library import judge_by_calls
-
-        def own(mutant: Mutant) -> Sequence[str]:
-            return judges(tree, mutant)
-
-        packages = "-".join(sorted({Path(mutant.module).parts[2] for mutant in theirs}))
-        cache = results.with_name(f"measured-{packages}.json")
-        judge_by_files(
-            tree, judge_by_calls(tree, theirs, report, own, cache, options.seconds), report
-        )
-    if ours := [mutant for mutant in missing if mutant.module.startswith(CHECKER)]:
-        from mutation_judge import judge_checker
-
-        cache = results.with_name("measured.json")
-        judge_checker(tree, ours, report, cache, tests=not options.certificates)
-    print("\nWhat nothing notices:\n")
-    left = [m for m in drawn if by.get(m.key) == "" and m.key not in listed]
-    print(*left, table(drawn, by, listed), sep="\n")
-    return bool(left)
-
-
-def _parser() -> argparse.ArgumentParser:
+    """Judge the mutants of some modules, and print what nothing notices."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    add: Any = parser.add_argument
-    add("files", nargs="*", type=Path, help="modules, all of whose mutants are judged")
-    add("--packages", nargs="*", choices=PACKAGES, default=[], help="draw from src/convattn")
-    add("--sample", type=int, default=400, help="mutants of each; 0: all (%(default)s)")
+    add = parser.add_argument
+    add("paths", nargs="+", type=Path, help="modules, or folders of modules")
+    add("--sample", type=int, help="so many are drawn of each path (all)")
     add("--seed", type=int, default=0, help="of what is drawn (%(default)s)")
-    add("--tree", type=Path, default=ROOT, help="root of the sources and tests (this one)")
-    add(
-        "--results",
-        type=Path,
-        default=ROOT / "build/mutants/results.jsonl",
-        help="JSON lines; what they hold is not run again (%(default)s)",
-    )
-    add("--certificates", action="store_true", help="without tests, for the checker's mutants")
-    add("--seconds", type=float, default=20, help="of tests for a mutant (%(default)s)")
-    add("--again", action="store_true", help="judge again what nothing noticed")
-    return parser
+    add("--certificates", action="store_true", help="without tests, for mutants of the checker")
+    options = parser.parse_args(arguments)
+    mutants: list[Mutant] = []
+    for path in map(Path.resolve, options.paths):
+        every = find_mutants(ROOT, sorted(path.rglob("*.py")) if path.is_dir() else [path])
+        mutants += every if options.sample is None else sample(every, options.sample, options.seed)
+    listed = equivalents(EQUIVALENT)
+    if lost := stale(listed, mutants if options.sample is None else []):
+        print(f"{EQUIVALENT.name} lists what is no mutant:", *lost, sep="\n", file=sys.stderr)
+        return 2
+    by: dict[Key, str] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        judge = Judge(ROOT, Path(folder), options.certificates)
+        for mutant in mutants:
+            if mutant.key not in listed:
+                by[mutant.key] = judge(mutant)
+                if not by[mutant.key]:
+                    print(mutant, flush=True)
+    print(table(mutants, by))
+    return int("" in by.values())
 
 
 if __name__ == "__main__":

@@ -3,7 +3,12 @@
 from importlib.util import find_spec
 
 EXTRA = {
+    "tyro": "cli",
+    "rich": "cli",
+    "flatbuffers": "cli",
+    "pebble": "verify",
     "flax": "nnx",
+    "pydantic": "nnx",
     "matplotlib": "plot",
     "optax": "experiments",
     "orbax": "experiments",
@@ -22,12 +27,17 @@ EXTRA = {
 }
 
 
+REPOSITORY = {"convattn_lab"}  # packages that no wheel holds
+
+
 def remedy(package: str) -> str:
     """What to do where a package is missing, or the empty text if it comes with no extra.
 
     >>> remedy("flax")
     "flax is not installed; it comes with an extra: pip install 'convattn[nnx]'"
     """
+    if package in REPOSITORY:
+        return f"{package} is in the repository only: clone it, and `make install` there"
     if package not in EXTRA:
         return ""
     install = f"pip install 'convattn[{EXTRA[package]}]'"

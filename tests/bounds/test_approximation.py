@@ -6,12 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from comparison import assert_dtype, assert_equal
+from comparison import assert_dtype, assert_equal, assert_within
 from hypothesis import given
 from hypothesis import strategies as st
 
 import convattn as ca
-from convattn.bounds.approximation import approximate_convolution, candidates, stored_numbers
+from convattn.bounds.approximation import approximate_conv, candidates, stored_numbers
 from convattn.bounds.flattened_kernel import flattened_kernel
 from convattn.bounds.layer_distance import squared_distance
 from convattn.bounds.mixture_candidates import factored_rows
@@ -19,7 +19,7 @@ from convattn.bounds.tail_energy import tail_energy_bounds
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.given_kernel import mixture_heads, mixture_layer
 from convattn.constructions.li_output_map import token_maps
-from convattn.constructions.recovery import linear_map
+from convattn.constructions.linear_map import linear_map
 
 SHAPES = (((3, 3, 1, 1), 2), ((5, 1, 2), 2))
 
@@ -66,7 +66,7 @@ def test_the_error_is_the_linear_maps_at_an_interior_query(shape, patch, heads):
     products of softmax weights, each exact to 2⁻⁴⁸, and maps that the heads scale by up to 2⁶).
     """
     kernel = jnp.asarray(np.random.default_rng(1).normal(size=shape))
-    found = approximate_convolution(kernel, heads, patch_size=patch)
+    found = approximate_conv(kernel, heads, patch_size=patch)
     axes = len(shape) - 2
     sides = (5 * patch,) * axes
     exact = ca.conv_to_attention(kernel, patch_size=patch, encoding="quadratic")
@@ -87,7 +87,7 @@ def test_the_bounds_are_below_and_the_error_is_within_one_head(shape, patch, dty
     energy = float((singular**2).sum())
     slack = 2.0**-40 * energy
     for heads in (1, 3, 12):
-        found = approximate_convolution(kernel, heads, patch_size=patch)
+        found = approximate_conv(kernel, heads, patch_size=patch)
         tails = [float((singular[n:] ** 2).sum()) for n in (heads, heads - 1)]
         assert found.layer.heads <= heads
         assert tails[0] - slack <= found.lower_bound <= tails[0] + slack
@@ -100,11 +100,11 @@ def test_the_bounds_are_below_and_the_error_is_within_one_head(shape, patch, dty
 
 def test_one_head_for_an_edge_is_one_tap():
     """The optimum is 1: (a_1 - a_3)² ≤ |a|² for a ≥ 0. The bounds are 0 and 2."""
-    found = approximate_convolution(jnp.array([[[1.0]], [[0.0]], [[-1.0]]], "float64"), 1)
+    found = approximate_conv(jnp.array([[[1.0]], [[0.0]], [[-1.0]]], "float64"), 1)
     assert found.method == "one-hot heads"
     assert 1.0 in found.error
     assert found.error.upper < 1 + 1e-12
-    mixed = approximate_convolution(jnp.ones((3, 3, 1, 1), "float64").at[0].set(-1.0), 1)
+    mixed = approximate_conv(jnp.ones((3, 3, 1, 1), "float64").at[0].set(-1.0), 1)
     assert 3 - 1e-12 < mixed.error.lower <= mixed.error.upper < 3 + 1e-12  # the six ones
 
 
@@ -124,7 +124,7 @@ def dense_distance(weights, blocks, maps, keys):
 def test_the_error_is_the_dense_one_and_no_simpler_layer_is_nearer(entries, heads, dtype):
     """Small kernels: 3 × 3, one channel into two. The dense sum is good to 10⁻¹² of |F|²."""
     kernel = jnp.asarray(np.reshape(entries, (3, 3, 1, 2)), dtype)
-    found = approximate_convolution(kernel, heads)
+    found = approximate_conv(kernel, heads)
     geometry = ConvolutionGeometry.of((3, 3), 1)
     maps = np.asarray(token_maps(kernel, geometry), np.float64)
     weights, blocks = stored_numbers(found.layer)
@@ -136,9 +136,9 @@ def test_the_error_is_the_dense_one_and_no_simpler_layer_is_nearer(entries, head
     assert found.lower_bound <= found.error.upper
     assert found.layer.heads <= heads
     loudest = np.argsort(-(maps**2).sum(axis=(1, 2)), kind="stable")[:heads]
-    leak = float(np.finfo("float64" if dtype == "float64" else "float32").eps)
-    one_hot = np.eye(9)[loudest] / leak
-    spoken = jnp.asarray(maps[loudest] * (1 + leak), dtype)
+    uniform_weight = float(np.finfo("float64" if dtype == "float64" else "float32").eps)
+    one_hot = np.eye(9)[loudest] / uniform_weight
+    spoken = jnp.asarray(maps[loudest] * (1 + uniform_weight), dtype)
     simple = squared_distance(one_hot, np.asarray(spoken, np.float64), maps)
     assert found.error.upper <= simple.upper + slack
     right = np.linalg.svd(maps.reshape(9, 2).T, full_matrices=False)[2][: heads - 1]
@@ -154,10 +154,10 @@ def test_the_error_is_the_dense_one_and_no_simpler_layer_is_nearer(entries, head
 )  # the bounds are 63.55, 40.86 and 16.72; one-hot heads have 98.9, 63.6 and 27.3
 def test_factors_come_nearer_than_singular_vectors(heads, reached):
     kernel = np.random.default_rng(0).normal(size=(3, 3, 3, 4))
-    found = approximate_convolution(jnp.asarray(kernel), heads)
+    found = approximate_conv(jnp.asarray(kernel), heads)
     assert found.method == "nonnegative factors"
     assert found.lower_bound < found.error.upper < reached < found.next_bound
-    again = approximate_convolution(jnp.asarray(kernel), heads)
+    again = approximate_conv(jnp.asarray(kernel), heads)
     for one, other in zip(stored_numbers(found.layer), stored_numbers(again.layer), strict=True):
         assert_equal(one, other)
 
@@ -206,7 +206,7 @@ def test_tails_are_never_exceeded_where_they_are_integers():
 @pytest.mark.parametrize("heads", [0, -1, True, np.True_, 2.0, "2"])
 def test_a_budget_that_is_none(heads):
     with pytest.raises(ValueError, match="expected an integer ≥ 1"):
-        approximate_convolution(jnp.ones((3, 1, 1)), heads)
+        approximate_conv(jnp.ones((3, 1, 1)), heads)
 
 
 @pytest.mark.parametrize("power", [-149, 0, 149])
@@ -214,7 +214,7 @@ def test_a_budget_that_is_none(heads):
 def test_at_the_edges_of_the_range_every_figure_holds(power, heads):
     """Times a power of two: the singular values of these taps, in fractions, are known."""
     kernel = np.diag([1.0, 2.0**-200, 0.5])[:, None, :]
-    found = approximate_convolution(jnp.asarray(kernel * 2.0**power), heads)
+    found = approximate_conv(jnp.asarray(kernel * 2.0**power), heads)
     tails = [Fraction(2) ** -400 + Fraction(1, 4), Fraction(2) ** -400, Fraction(0)]
     assert Fraction(found.lower_bound) <= tails[heads - 1] * Fraction(2) ** (2 * power)
     maps = kernel * 2.0**power
@@ -228,7 +228,7 @@ def test_at_the_edges_of_the_range_every_figure_holds(power, heads):
 def test_a_kernel_whose_squares_leave_float64_is_refused(size):
     kernel = jnp.asarray(np.random.default_rng(0).normal(size=(3, 1, 2)) * size)
     with pytest.raises(ValueError, match="multiply the kernel by a power of two"):
-        approximate_convolution(kernel, 1)
+        approximate_conv(kernel, 1)
     maps = np.asarray(kernel)
     with pytest.raises(ValueError, match="largest entry of kernel"):
         squared_distance(np.zeros((1, 3)), np.zeros((1, 1, 2)), maps)
@@ -238,24 +238,24 @@ def test_a_kernel_whose_squares_leave_float64_is_refused(size):
 def test_a_kernel_that_is_not_finite(entry, name):
     kernel = jnp.ones((3, 1, 1)).at[1].set(entry)
     with pytest.raises(ValueError, match=rf"kernel has {name} at index \(1, 0, 0\).* diverged"):
-        approximate_convolution(kernel, 1)
+        approximate_conv(kernel, 1)
 
 
 def test_a_traced_kernel_is_refused():
     with pytest.raises(ValueError, match="not within jit"):
-        jax.jit(lambda kernel: approximate_convolution(kernel, 2).layer)(jnp.ones((3, 1, 1)))
+        jax.jit(lambda kernel: approximate_conv(kernel, 2).layer)(jnp.ones((3, 1, 1)))
 
 
 def test_where_some_candidates_overflow_another_is_taken():
     kernel = jnp.asarray([[[60000.0]], [[-60000.0]], [[60000.0]]], "float16")
-    assert approximate_convolution(kernel, 2).method == "one-hot heads"
+    assert approximate_conv(kernel, 2).method == "one-hot heads"
 
 
 def test_where_all_candidates_overflow_the_remedy_is_said(monkeypatch):
     refuse = "convattn.bounds.approximation.candidates"
     monkeypatch.setattr(refuse, lambda *given: [("one", np.ones((1, 3)), np.full((1, 3), 2.0**10))])
     with pytest.raises(ValueError, match="overflow float16"):
-        approximate_convolution(jnp.full((3, 1, 1), 60000.0, "float16"), 2)
+        approximate_conv(jnp.full((3, 1, 1), 60000.0, "float16"), 2)
 
 
 def test_another_layer_has_no_mixture():
@@ -264,7 +264,17 @@ def test_another_layer_has_no_mixture():
 
 
 def test_the_bias_and_the_zero_kernel_pass():
-    found = ca.approximate_convolution(jnp.zeros((3, 1, 2)), 3, bias=jnp.array([1.0, 2.0]))
+    found = ca.approximate_conv(jnp.zeros((3, 1, 2)), 3, bias=jnp.array([1.0, 2.0]))
     assert found.layer.heads == 1
     assert found.error.upper == 0
     assert ca.apply_attention(found.layer, jnp.ones((1, 4, 1)))[0, 0].tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(("size", "dilation"), [(2, 2), (2, 3), (4, 2), (3, 2), (2, 1)])
+def test_the_layer_stands_where_the_convolution_does(size, dilation):
+    """T + 1 heads are exact; "SAME" of an even kernel with d > 1 is no symmetric ring."""
+    kernel = np.random.default_rng(0).integers(-3, 4, (size, size, 2, 2)).astype(float)
+    images = np.random.default_rng(1).normal(size=(1, 9, 8, 2))
+    layer = ca.approximate_conv(kernel, size * size + 1, dilation=dilation).layer
+    expected = ca.conv(images, kernel, dilation=dilation)
+    assert_within(ca.apply_attention(layer, images), expected, 1e-9)

@@ -16,7 +16,7 @@ from convattn.bounds.head_width import (
     matricisation_ranks,
     split_heads,
 )
-from convattn.bounds.heads import heads
+from convattn.bounds.heads import count_heads
 from convattn.operators.shifts import axis_token_offsets
 
 RGB = {"in_channels": 3, "out_channels": 3}
@@ -73,11 +73,11 @@ def numbers(counts):
     ids=str,
 )  # fmt: skip
 def test_known_numbers(sizes, expected):
-    assert numbers(heads(**sizes)) == expected
+    assert numbers(count_heads(**sizes)) == expected
 
 
 def test_every_number_names_its_claim():
-    counts = ca.heads(3, patch_size=16, in_channels=3, out_channels=3, head_dim=64)
+    counts = ca.count_heads(3, patch_size=16, in_channels=3, out_channels=3, head_dim=64)
     assert (counts.limit.necessary.claim, counts.limit.sufficient.claim) == ("S.headdim", "S.width")
     assert (counts.limit.bounded, counts.limit.bounded.claim) == (20, "S.headdim")
     enough = counts.limit.bounded_sufficient
@@ -89,21 +89,21 @@ def test_every_number_names_its_claim():
     assert counts.exact.bounded is None
     assert "24 heads are shown to be necessary" in counts.exact.difference
     assert "28 to suffice (S.width: coord" in counts.exact.difference
-    wide = heads(5, patch_size=2)
+    wide = count_heads(5, patch_size=2)
     assert (wide.limit.necessary.claim, wide.limit.sufficient.claim) == ("S.heads", "L21.theorem1")
     assert (wide.exact.necessary.claim, wide.exact.sufficient.claim) == ("S.kernel", "S.finite")
-    assert heads(3).limit.necessary.claim == "S.kernel"
-    assert heads(3, attention="shared").limit.necessary.claim == "S.heads"
-    assert heads(3, attention="shared").exact.necessary.claim == "S.heads"
-    assert heads(3).exact.sufficient.claim == "S.kernel"
-    assert heads((2, 6), patch_size=2).limit.necessary.claim == "S.heads"  # 7 of 8 offsets
-    wide_heads = heads(5, patch_size=2, head_dim=100)  # nothing is split
+    assert count_heads(3).limit.necessary.claim == "S.kernel"
+    assert count_heads(3, attention="shared").limit.necessary.claim == "S.heads"
+    assert count_heads(3, attention="shared").exact.necessary.claim == "S.heads"
+    assert count_heads(3).exact.sufficient.claim == "S.kernel"
+    assert count_heads((2, 6), patch_size=2).limit.necessary.claim == "S.heads"  # 7 of 8 offsets
+    wide_heads = count_heads(5, patch_size=2, head_dim=100)  # nothing is split
     assert wide_heads.exact.necessary.claim == "S.kernel"
-    assert heads((3, 5), patch_size=3).limit.sufficient.claim == "S.dp2"
-    assert heads(3, patch_size=(3, 4)).limit.sufficient.claim == "S.dp2"
-    assert heads((3,), patch_size=3).limit.sufficient.claim == "S.dp2"
-    assert heads(4, patch_size=3).limit.sufficient.claim == "S.dp2"
-    assert heads(3, patch_size=2, dilation=3, in_channels=9).limit.sufficient.claim == "S.dp2"
+    assert count_heads((3, 5), patch_size=3).limit.sufficient.claim == "S.dp2"
+    assert count_heads(3, patch_size=(3, 4)).limit.sufficient.claim == "S.dp2"
+    assert count_heads((3,), patch_size=3).limit.sufficient.claim == "S.dp2"
+    assert count_heads(4, patch_size=3).limit.sufficient.claim == "S.dp2"
+    assert count_heads(3, patch_size=2, dilation=3, in_channels=9).limit.sufficient.claim == "S.dp2"
 
 
 @pytest.mark.parametrize(
@@ -119,16 +119,16 @@ def test_every_number_names_its_claim():
     ids=str,
 )
 def test_what_is_proved_and_what_is_checked(sizes, basis):
-    assert heads(**sizes).exact.necessary.basis == basis
+    assert count_heads(**sizes).exact.necessary.basis == basis
 
 
 def test_what_suffices_is_proved_whatever_is_known_of_the_rank():
     """Of 25 offsets, 18 are a rank found by computation, which no kernel exceeds."""
     for head_dim in (None, 100):
-        checked = heads(7, patch_size=2, in_channels=2, head_dim=head_dim).exact
+        checked = count_heads(7, patch_size=2, in_channels=2, head_dim=head_dim).exact
         assert (checked.necessary, checked.sufficient) == (19, 19)
         assert (checked.necessary.basis, checked.sufficient.basis) == ("checked", "proved")
-    shared = heads(7, patch_size=2, in_channels=2, attention="shared")
+    shared = count_heads(7, patch_size=2, in_channels=2, attention="shared")
     for count in (
         shared.limit.necessary,
         shared.limit.sufficient,
@@ -140,7 +140,7 @@ def test_what_suffices_is_proved_whatever_is_known_of_the_rank():
 
 def test_the_basis_of_a_substitution_is_that_of_its_rank():
     """One pair of channels is free, and its rank, 7, is computed: 7 + ⌈8/2⌉ heads."""
-    found = heads((2, 6), patch_size=2, in_channels=2, out_channels=2, head_dim=2)
+    found = count_heads((2, 6), patch_size=2, in_channels=2, out_channels=2, head_dim=2)
     assert found.exact.necessary.as_dict() == {
         "count": 11,
         "claim": "S.headdim",
@@ -149,9 +149,11 @@ def test_the_basis_of_a_substitution_is_that_of_its_rank():
     }
     assert (found.limit.bounded, found.limit.bounded.basis) == (10, "checked")
     assert found.limit.bounded.reason == "substitution of 6 heads"
-    windows = heads(3, patch_size=16, **RGB, head_dim=64).limit.bounded  # 9 offsets: no computation
+    windows = count_heads(
+        3, patch_size=16, **RGB, head_dim=64
+    ).limit.bounded  # 9 offsets: no computation
     assert (windows, windows.basis, windows.reason) == (20, "proved", "substitution of 8 heads")
-    one = heads((2, 6), patch_size=2, head_dim=1)  # no pair is free: the full width decides
+    one = count_heads((2, 6), patch_size=2, head_dim=1)  # no pair is free: the full width decides
     assert one.exact.necessary.basis == "checked"  # 7 + 1 heads by the rank of F
 
 
@@ -189,7 +191,7 @@ ANSWERS = [
 @pytest.mark.parametrize(("sizes", "limit", "exact"), ANSWERS)
 def test_each_number_says_where_it_is_from(sizes, limit, exact):
     """Necessary and sufficient, the claim, the basis and the reason; what is open between them."""
-    counts = heads(**sizes)
+    counts = count_heads(**sizes)
     for found, wanted in ((counts.limit, limit), (counts.exact, exact)):
         assert [tuple(each.as_dict().values()) for each in (found.necessary, found.sufficient)] == (
             wanted
@@ -206,7 +208,7 @@ def test_each_number_says_where_it_is_from(sizes, limit, exact):
 
 
 def test_what_is_open_says_what_bounded_maps_need():
-    counts = heads(3, patch_size=16, **RGB, head_dim=64)
+    counts = count_heads(3, patch_size=16, **RGB, head_dim=64)
     assert counts.limit.difference == (
         "12 heads are shown to be necessary (S.headdim: N_H d_H >= max(rk_in, rk_out)), 20 if the "
         "value maps stay bounded (S.headdim: substitution of 8 heads), and 16 to suffice (S.width: "
@@ -214,14 +216,14 @@ def test_what_is_open_says_what_bounded_maps_need():
         "ones (S.headdim); whether fewer than 16 do for every kernel with value maps that diverge "
         "is open"
     )
-    both = heads(3, layers=2)
+    both = count_heads(3, layers=2)
     assert (both.limit.each, both.exact.each) == ((1, 2), (2, 2))  # S.kernel in one of them
     assert {count.claim for count in (both.limit.sufficient, both.exact.sufficient)} == {"S.depth"}
 
 
 def test_the_regimes_are_said():
     """They are part of every answer: which layers and images the numbers are for."""
-    regime = heads(3).regime
+    regime = count_heads(3).regime
     assert sorted(regime) == ["exact", "limit"]
     assert regime["exact"] == (
         "the same at finite scores, on images with a query that has a token of the image outside "
@@ -249,7 +251,7 @@ def test_the_regimes_are_said():
     ids=str,
 )
 def test_bounded_value_maps(sizes, limit, bounded, enough):
-    found = heads(**sizes).limit
+    found = count_heads(**sizes).limit
     assert (found.necessary, found.sufficient) == limit
     assert (found.bounded, found.bounded_sufficient) == (bounded, enough)
     document = found.as_dict()["bounded"]
@@ -285,7 +287,7 @@ def test_balanced_ranks_are_reached_by_kernels_whose_maps_add_up_to_zero(
     last = tuple(-1 if axis in own else slice(None) for axis in range(len(kernel_size)))
     drawn[last] -= drawn.sum(axis=tuple(own))
     blocks = np.asarray(
-        ca.conv_to_attention(drawn, patch_size=patch, dilation=dilation, exact=False).output
+        ca.conv_to_attention(drawn, patch_size=patch, dilation=dilation, form="limit").output
     )
     assert not blocks.sum(axis=0).any()
     found = [int(np.linalg.matrix_rank(np.concatenate(list(blocks), axis))) for axis in (1, 0)]
@@ -323,7 +325,7 @@ def test_bounds_are_in_order(kernel_size, patch, dilation, channels):
     found = {}
     for attention in ("per_kernel", "shared"):
         for head_dim in (None, 1, 3, 100):
-            counts = heads(
+            counts = count_heads(
                 kernel_size,
                 patch_size=patch,
                 dilation=dilation,
@@ -357,9 +359,13 @@ def test_layers_of_the_library_have_the_shared_number(exact, head_dim, dilation)
     """One-hot attention serves every kernel; the maps are split by coordinates."""
     kernel = jnp.asarray(np.ones((3, 4, 2, 3)), "float32")
     layer = ca.conv_to_attention(
-        kernel, patch_size=(2, 1), dilation=dilation, exact=exact, head_dim=head_dim
+        kernel,
+        patch_size=(2, 1),
+        dilation=dilation,
+        form="exact" if exact else "limit",
+        head_dim=head_dim,
     )
-    counts = heads(
+    counts = count_heads(
         (3, 4),
         patch_size=(2, 1),
         in_channels=2,
@@ -404,7 +410,7 @@ def test_matricisation_ranks_are_reached():
         ((5, 5, 9, 1), 2),
     ):
         kernel = np.random.default_rng(0).integers(1, 99, shape).astype(np.float32)
-        layer = ca.conv_to_attention(kernel, patch_size=patch, exact=False)
+        layer = ca.conv_to_attention(kernel, patch_size=patch, form="limit")
         blocks = np.asarray(layer.output)
         ranks = [int(np.linalg.matrix_rank(np.concatenate(list(blocks), axis))) for axis in (1, 0)]
         least = matricisation_ranks(shape[:2], (patch,) * 2, (1, 1), *shape[2:])
@@ -440,7 +446,7 @@ def test_matricisation_ranks_are_reached():
 )  # fmt: skip
 def test_refusals(unchecked, given, message):
     with pytest.raises(ValueError, match=message):
-        heads(**given)
+        count_heads(**given)
 
 
 @pytest.mark.parametrize(
@@ -457,13 +463,14 @@ def test_large_sizes_have_closed_forms(sizes, monkeypatch):
     from convattn.bounds import generic_rank
 
     monkeypatch.setattr(generic_rank.FixedKernel, "pair", None)
-    counts = heads(**sizes)
+    counts = count_heads(**sizes)
     assert counts.limit.necessary <= counts.limit.sufficient
 
 
 def test_it_loads_neither_jax_nor_numpy():
     code = (
-        "import sys; from convattn import heads; heads(9, patch_size=2, in_channels=2); "
+        "import sys; from convattn import count_heads; "
+        "count_heads(9, patch_size=2, in_channels=2); "
         "print({'jax', 'numpy'} & {*sys.modules})"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -475,8 +482,8 @@ def test_two_layers(rows, columns, patch, channels, shared):
     """Their product is what one layer needs, and no fewer in all have such a product."""
     sizes = {"patch_size": patch, "in_channels": channels, "out_channels": channels}
     attention = "shared" if shared else "per_kernel"
-    one = heads((rows, columns), **sizes, attention=attention)
-    two = heads((rows, columns), **sizes, attention=attention, layers=2)
+    one = count_heads((rows, columns), **sizes, attention=attention)
+    two = count_heads((rows, columns), **sizes, attention=attention, layers=2)
     for regime, more in (("limit", 0), ("exact", 1)):
         found = getattr(two, regime)
         needed = (one.offsets if shared else one.rank) + more
@@ -487,7 +494,7 @@ def test_two_layers(rows, columns, patch, channels, shared):
 
 
 def test_two_layers_of_full_rank():
-    counts = heads(5, in_channels=5, out_channels=5, layers=2)
+    counts = count_heads(5, in_channels=5, out_channels=5, layers=2)
     assert (counts.limit.each, counts.exact.each) == ((5, 5), (5, 6))
     assert (counts.limit.necessary, counts.exact.necessary) == (10, 11)
     assert counts.as_dict()["exact"]["each"] == (5, 6)
@@ -500,12 +507,12 @@ def test_two_layers_of_full_rank():
 )  # fmt: skip
 def test_two_layers_that_are_refused(sizes, options):
     with pytest.raises(ValueError, match="layers="):
-        heads(sizes, **({"layers": 2} | options))
+        count_heads(sizes, **({"layers": 2} | options))
 
 
 def test_the_counts_print_as_a_table():
     """A line for each number, with its claim; as `convattn heads` shows them."""
-    counts = heads(3, patch_size=16, in_channels=3, out_channels=3, head_dim=64)
+    counts = count_heads(3, patch_size=16, in_channels=3, out_channels=3, head_dim=64)
     lines = str(counts).splitlines()
     assert [line.split("  ")[0] for line in lines] == [words for words, _ in counts.rows()]
     assert [int(line[42:].split()[0]) for line in lines] == [12, 20, 16, 20, 24, 28]

@@ -14,7 +14,7 @@ from convattn.bounds.flattened_kernel import exact_rank, flattened_kernel
 from convattn.bounds.kernel_heads import (
     KernelHeads,
     combination,
-    heads_of,
+    count_heads_of_kernel,
     nonnegative_vectors_span,
 )
 from convattn.bounds.nonnegative_vector import nonnegative_vector
@@ -84,7 +84,7 @@ CASES = [  # kernel, patch size: (rank, limit, bounded, exact)
 
 @pytest.mark.parametrize(("kernel", "patch", "expected"), CASES)
 def test_known_kernels(kernel, patch, expected):
-    heads = heads_of(kernel, patch)
+    heads = count_heads_of_kernel(kernel, patch)
     assert (heads.rank, heads.limit, heads.bounded, heads.exact) == expected
 
 
@@ -95,7 +95,7 @@ def test_rank_and_vectors_are_those_of_f(shape, patch, dilation):
     for seed in range(5):
         kernel = np.random.default_rng(seed).integers(-1, 2, shape)
         flattened = np.asarray(flattened_kernel(kernel, patch, dilation=dilation))
-        heads = heads_of(kernel, patch, dilation=dilation)
+        heads = count_heads_of_kernel(kernel, patch, dilation=dilation)
         assert heads.rank == exact_rank(flattened)
         if heads.positive is not None:
             assert not (flattened.astype(object) @ np.array(heads.positive)).any()
@@ -107,21 +107,21 @@ def test_rank_and_vectors_are_those_of_f(shape, patch, dilation):
 
 def test_a_tolerance_takes_the_numerical_rank():
     box = np.ones((3, 3, 1, 2)) + 1e-9 * np.random.default_rng(0).normal(size=(3, 3, 1, 2))
-    assert heads_of(box).exact == 3
-    near = heads_of(box, tolerance=1e-6)
+    assert count_heads_of_kernel(box).exact == 3
+    near = count_heads_of_kernel(box, tolerance=1e-6)
     assert (near.rank, near.limit, near.exact, near.tolerance) == (1, 1, 2, 1e-6)
 
 
 def test_numbers_are_exact_unless_a_tolerance_is_said():
     heads = KernelHeads(1, 2, 2, 2, None, (Fraction(1),))
     assert (heads.tolerance, heads.claim) == (0.0, "S.kernel")
-    assert heads_of([[[1]], [[0]], [[-1]]]).tolerance == 0
+    assert count_heads_of_kernel([[[1]], [[0]], [[-1]]]).tolerance == 0
 
 
 @pytest.mark.parametrize("tolerance", [-1e-9, float("inf"), float("nan"), "0", None])
 def test_what_is_no_tolerance(unchecked, tolerance):
     with pytest.raises(ValueError, match=f"tolerance={tolerance!r}, but expected a finite number"):
-        heads_of([[[1]]], tolerance=tolerance)
+        count_heads_of_kernel([[[1]]], tolerance=tolerance)
 
 
 @pytest.mark.parametrize(
@@ -129,4 +129,4 @@ def test_what_is_no_tolerance(unchecked, tolerance):
 )
 def test_what_is_no_kernel(kernel):
     with pytest.raises(ValueError, match="kernel"):
-        heads_of(kernel)
+        count_heads_of_kernel(kernel)

@@ -30,7 +30,7 @@ def test_what_is_seen_lies_within_the_bound(encoding, dtype):
     kernel, bias, images = (jnp.asarray(part, dtype) for part in (KERNEL, BIAS, IMAGES))
     if (encoding, dtype) == ("scalar", "bfloat16"):
         pytest.skip("rounding swallows the scalar encoding in bfloat16, and it is refused")
-    layer = ca.conv_to_attention(kernel, bias, encoding=encoding, exact=False)
+    layer = ca.conv_to_attention(kernel, bias, encoding=encoding, form="limit")
     bound = limit_rounding_bound(layer, images, kernel, bias)
     exact = ca.conv(*(np.asarray(part).astype(np.float64) for part in (images, kernel, bias)))
     own = 20 * np.finfo(np.float64).eps * 100  # fewer than 20 roundings of sums below 100
@@ -42,11 +42,14 @@ def test_what_is_seen_lies_within_the_bound(encoding, dtype):
 
 
 def test_weights_that_have_not_underflowed_are_refused():
-    for options in ({"encoding": "quadratic", "alpha": 8.0}, {"logit": 20.0, "exact": False}):
+    for options in (
+        {"encoding": "quadratic", "sharpness": 8.0},
+        {"sharpness": 20.0, "form": "limit"},
+    ):
         layer = ca.conv_to_attention(KERNEL, **options)
         with pytest.raises(ValueError, match="should have underflowed; leave out alpha and logit"):
             limit_rounding_bound(layer, IMAGES, KERNEL, None)
-    layer = ca.conv_to_attention(KERNEL, encoding="scalar", exact=False, logit=3.0)
+    layer = ca.conv_to_attention(KERNEL, encoding="scalar", form="limit", sharpness=3.0)
     with pytest.raises(ValueError, match="all but 3 should have underflowed"):
         limit_rounding_bound(layer, IMAGES, KERNEL, None)
 
@@ -75,7 +78,7 @@ def test_the_bound_of_one_hot_heads_is_that_of_the_formula(padding):
 def test_the_bound_of_scalar_heads_is_that_of_the_formula(padding):
     """Scores are off by γ_11 of the largest; the gain by as much, by exp, its sum and a product."""
     kernel = jnp.array([-2.0, 5.0], jnp.float32).reshape(2, 1, 1, 1)
-    layer = ca.conv_to_attention(kernel, encoding="scalar", exact=False, padding=padding)
+    layer = ca.conv_to_attention(kernel, encoding="scalar", form="limit", padding=padding)
     grid, keys, (heads, _, width) = layer.token_grid((5, 4)), 6 * 4, layer.output.shape
     assert (grid.number_of_keys, width) == (keys, 1)
     exponents, logs = (
@@ -106,7 +109,7 @@ def test_the_bound_of_scalar_heads_is_that_of_the_formula(padding):
 def test_fewer_nonzero_weights_than_offsets_are_as_good():
     """Where powers underflow a row has one weight, and all of its others are exactly zero."""
     kernel = jnp.array([-2.0, 5.0], jnp.float32).reshape(2, 1, 1)
-    layer = ca.conv_to_attention(kernel, encoding="scalar", exact=False)
+    layer = ca.conv_to_attention(kernel, encoding="scalar", form="limit")
     steep = replace(layer.encoding, exponents=jnp.full(layer.heads, 1e4, jnp.float32))
     layer = replace(layer, encoding=steep)
     weights = np.asarray(softmax_weights(layer, layer.token_grid((4,)), None))
@@ -117,7 +120,7 @@ def test_fewer_nonzero_weights_than_offsets_are_as_good():
 def test_a_weight_that_is_no_number_is_refused():
     """The softmax of a single key is one, or nothing at all."""
     kernel = jnp.ones((1, 1, 1), jnp.float32)
-    layer = ca.conv_to_attention(kernel, exact=False)
+    layer = ca.conv_to_attention(kernel, form="limit")
     pixel = jnp.ones((1, 1, 1), jnp.float32)
     assert (limit_rounding_bound(layer, pixel, kernel, None) > 0).all()
     broken = replace(layer.encoding, values=jnp.full_like(layer.encoding.values, jnp.nan))

@@ -15,24 +15,33 @@ from convattn.constructions.scalar import lagrange_coefficients, scalar_bases
 SLACK = 2.0**-20
 
 
-def exact_terms(encoding, leak, reach, keys):
+def exact_terms(encoding, uniform_weight, reach, keys):
     """For each head: its gain times its row at a query, by shift; and its |C_hδ|."""
     offsets = range(-reach, reach + 1)
     count = len(offsets)
     if encoding == "bias":
         uniform = Fraction(1, keys)
         for index in range(count):
-            row = {d: leak * uniform + (1 - leak) * (d == offsets[index]) for d in offsets}
-            parts = [(Fraction(1) / (1 - leak)) * (index == other) for other in range(count)]
-            yield row, leak * uniform, parts
-        yield dict.fromkeys(offsets, uniform), uniform, [leak / (1 - leak)] * count
+            row = {
+                d: uniform_weight * uniform + (1 - uniform_weight) * (d == offsets[index])
+                for d in offsets
+            }
+            parts = [
+                (Fraction(1) / (1 - uniform_weight)) * (index == other) for other in range(count)
+            ]
+            yield row, uniform_weight * uniform, parts
+        yield (
+            dict.fromkeys(offsets, uniform),
+            uniform,
+            [uniform_weight / (1 - uniform_weight)] * count,
+        )
     else:
         for power, coefficients in enumerate(lagrange_coefficients(count, True)):
             row = {d: Fraction(t**power) for d, t in zip(offsets, scalar_bases(count), strict=True)}
             yield row, Fraction(1), [abs(c) for c in coefficients]
 
 
-def exact_majorant(encoding, leak, kernel, bias, image):
+def exact_majorant(encoding, uniform_weight, kernel, bias, image):
     """The same for a one-channel sequence, P = 1, by the definition."""
     reach, length = len(kernel) // 2, len(image)
     keys = length + 2 * reach
@@ -40,7 +49,7 @@ def exact_majorant(encoding, leak, kernel, bias, image):
     totals = []
     for query in range(length):
         total = Fraction(abs(int(bias)))
-        for row, elsewhere, parts in exact_terms(encoding, leak, reach, keys):
+        for row, elsewhere, parts in exact_terms(encoding, uniform_weight, reach, keys):
             mixed = sum(
                 row.get(key - query - reach, elsewhere) * padded[key] for key in range(keys)
             )
@@ -51,16 +60,18 @@ def exact_majorant(encoding, leak, kernel, bias, image):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("encoding", "leak"), [("bias", 0.5), ("bias", 0.125), ("bias", 0.1), ("scalar", 0.5)]
+    ("encoding", "uniform_weight"), [("bias", 0.5), ("bias", 0.125), ("bias", 0.1), ("scalar", 0.5)]
 )
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_the_majorant_is_that_of_the_definition(encoding, leak, dtype):
+def test_the_majorant_is_that_of_the_definition(encoding, uniform_weight, dtype):
     kernel, bias, image = [3, -1, -2], 7, [5, -3, 0, 2, 8]
     weights = jnp.array(kernel, dtype).reshape(3, 1, 1)
-    layer = ca.conv_to_attention(weights, jnp.array([bias], dtype), encoding=encoding, leak=leak)
+    layer = ca.conv_to_attention(
+        weights, jnp.array([bias], dtype), encoding=encoding, uniform_weight=uniform_weight
+    )
     images = jnp.array(image, dtype).reshape(1, 5, 1)
     computed = majorant_of(layer, weights, jnp.array([bias]), images).reshape(-1)
-    stored = Fraction(float(jnp.asarray(leak, dtype)))
+    stored = Fraction(float(jnp.asarray(uniform_weight, dtype)))
     for value, exact in zip(
         computed, exact_majorant(encoding, stored, kernel, bias, image), strict=True
     ):
@@ -90,6 +101,6 @@ def test_another_kernel_or_another_encoding_is_refused():
     with pytest.raises(ValueError, match=r"reads the offsets .* pass the kernel that it was made"):
         majorant_of(layer, jnp.ones((5, 1, 1)), None, jnp.ones((1, 4, 1)))
     for encoding in ("bias", "scalar", "quadratic"):
-        limit = ca.conv_to_attention(kernel, encoding=encoding, exact=False)
+        limit = ca.conv_to_attention(kernel, encoding=encoding, form="limit")
         with pytest.raises(ValueError, match="only for the exact forms"):
             majorant_of(limit, kernel, None, jnp.ones((1, 4, 1)))

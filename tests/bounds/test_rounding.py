@@ -24,12 +24,13 @@ import convattn as ca
 from convattn.bounds import rounding
 from convattn.bounds.majorant import majorant_of
 from convattn.bounds.rounding import layer_error_bound, underflow_bound
-from convattn.bounds.score_error import ScoreError, unit_roundoff
+from convattn.encodings.majorants import ScoreError
 from convattn.operators.attention import (
     contraction_lengths,
     multi_head_self_attention,
     place_single_map,
 )
+from convattn.operators.roundoff import unit_roundoff
 from convattn.operators.shifts import TokenGrid
 
 BUCKETS = tuple(CONVERSION_BUCKETS[index] for index in (0, 3, 5))
@@ -38,9 +39,11 @@ FORMS = (*(("bias", dtype) for dtype in FLOATS), ("scalar", "float64"), ("scalar
 apply = jax.jit(ca.apply_attention)
 
 
-def make_layer(case, kernel, bias, encoding, leak=0.5, **others):
+def make_layer(case, kernel, bias, encoding, uniform_weight=0.5, **others):
     options = {"patch_size": case.bucket.patch_size, **case.bucket.options, **others}
-    return ca.conv_to_attention(kernel, bias, encoding=encoding, leak=leak, **options)
+    return ca.conv_to_attention(
+        kernel, bias, encoding=encoding, uniform_weight=uniform_weight, **options
+    )
 
 
 def exact_result(case):
@@ -56,13 +59,17 @@ def bound_of(case, layer, images, kernel, bias, **options):
 @pytest.mark.parametrize(("encoding", "dtype"), FORMS)
 @settings(max_examples=8)
 @given(
-    bucket=st.sampled_from(BUCKETS), seed=seeds(), leak=st.sampled_from([0.5, 0.25, 0.1, 0.9, 0.01])
+    bucket=st.sampled_from(BUCKETS),
+    seed=seeds(),
+    uniform_weight=st.sampled_from([0.5, 0.25, 0.1, 0.9, 0.01]),
 )
-def test_the_error_is_within_a_bound_that_says_something(encoding, dtype, bucket, seed, leak):
-    leak = leak if encoding == "bias" else 0.5  # no other form has one
+def test_the_error_is_within_a_bound_that_says_something(
+    encoding, dtype, bucket, seed, uniform_weight
+):
+    uniform_weight = uniform_weight if encoding == "bias" else 0.5  # no other form has one
     case = make_case(bucket, seed, dtype)
     images, kernel, bias = case.cast()
-    layer = make_layer(case, kernel, bias, encoding, leak)
+    layer = make_layer(case, kernel, bias, encoding, uniform_weight)
     bound, majorant = bound_of(case, layer, images, kernel, bias)
     assert_within(apply(layer, images), exact_result(case), bound)
     assert (bound <= majorant / 64).all()
@@ -89,7 +96,9 @@ def test_a_leak_that_is_off_is_caught(dtype):
     images, kernel, bias = case.cast()
     layer = make_layer(case, kernel, bias, "bias")
     bound, _ = bound_of(case, layer, images, kernel, bias)
-    wrong = replace(layer, encoding=replace(layer.encoding, leak=jnp.asarray(0.501, dtype)))
+    wrong = replace(
+        layer, encoding=replace(layer.encoding, uniform_weight=jnp.asarray(0.501, dtype))
+    )
     with pytest.raises(AssertionError, match="expected within"):
         assert_within(apply(wrong, images), exact_result(case), bound)
 
@@ -136,7 +145,7 @@ def test_the_bound_covers_an_error_of_the_scores(monkeypatch):
 def test_the_bound_is_that_of_the_formula(padding, maps_are_exact):
     """Π - 1 times the majorant, the mean of the image in the ring counted, and what underflows."""
     kernel = jnp.arange(12.0, dtype=jnp.bfloat16).reshape(3, 2, 1, 2)
-    layer = ca.conv_to_attention(kernel, leak=0.25, padding=padding)
+    layer = ca.conv_to_attention(kernel, uniform_weight=0.25, padding=padding)
     images = jnp.linspace(-3.0, 2.0, 20, dtype=jnp.float32).reshape(1, 5, 4, 1)
     grid, unit = layer.token_grid((5, 4)), SINGLE
     keys, heads, offsets = 7 * 5, 7, 6
@@ -158,9 +167,12 @@ def test_where_there_is_no_bound():
     kernel, zeros = jnp.ones((3, 1, 1), jnp.float32), np.zeros((1, 7000, 1))
     images = jnp.zeros((1, 7000, 1), jnp.float32)
     with pytest.raises(ValueError, match=r"underflow in float32: .* larger leak or a wider dtype"):
-        layer_error_bound(ca.conv_to_attention(kernel, leak=1e-30), images, zeros)
-    assert layer_error_bound(ca.conv_to_attention(kernel, leak=1e-20), images, zeros).max() < 1e-20
-    limit = ca.conv_to_attention(kernel, exact=False)
+        layer_error_bound(ca.conv_to_attention(kernel, uniform_weight=1e-30), images, zeros)
+    assert (
+        layer_error_bound(ca.conv_to_attention(kernel, uniform_weight=1e-20), images, zeros).max()
+        < 1e-20
+    )
+    limit = ca.conv_to_attention(kernel, form="limit")
     with pytest.raises(ValueError, match="only for the exact forms"):
         layer_error_bound(limit, images, zeros)
     zero = jnp.zeros((4, 1, 1), jnp.float32)

@@ -14,16 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import convattn as ca
-from convattn.bounds.score_error import ScoreError, gamma, score_error, unit_roundoff
+from convattn.bounds.score_error import score_error
 from convattn.constructions.scalar import scalar_bases
 from convattn.encodings import BiasEncoding, QuadraticEncoding, ScalarEncoding
+from convattn.encodings.majorants import ScoreError
+from convattn.operators.roundoff import gamma, unit_roundoff
 from convattn.operators.shifts import TokenGrid
 
 GRID = TokenGrid((5,), ((1, 1),))
 
 
-def leaky(leak, dtype):
-    return BiasEncoding(jnp.eye(2, 1, dtype=dtype), jnp.asarray(leak, dtype), ((1,),))
+def leaky(uniform_weight, dtype):
+    return BiasEncoding(jnp.eye(2, 1, dtype=dtype), jnp.asarray(uniform_weight, dtype), ((1,),))
 
 
 def scalar(count, dtype):
@@ -39,12 +41,12 @@ def test_gamma_says_nothing_once_the_roundings_reach_one(count, roundoff):
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@given(leak=st.floats(2.0**-60, 1 - 2.0**-24), keys=st.integers(1, 10**6))
-def test_a_leaky_score_is_within_its_error(dtype, leak, keys):
-    encoding, grid = leaky(leak, dtype), TokenGrid((keys,), ((0, 0),))
+@given(uniform_weight=st.floats(2.0**-60, 1 - 2.0**-24), keys=st.integers(1, 10**6))
+def test_a_leaky_score_is_within_its_error(dtype, uniform_weight, keys):
+    encoding, grid = leaky(uniform_weight, dtype), TokenGrid((keys,), ((0, 0),))
     error = score_error(encoding, grid)
     with flint.ctx.workprec(300):
-        stored = arb(float(encoding.leak))
+        stored = arb(float(encoding.uniform_weight))
         height = (1 + keys * (1 / stored - 1)).log()
         off = abs(arb(float(encoding.scale(keys))) - height)
         assert off <= error.absolute

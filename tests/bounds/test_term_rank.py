@@ -1,4 +1,4 @@
-"""The term rank, against scipy's matching and against ranks of random matrices."""
+"""The term rank, against SciPy's matching, another algorithm, and ranks of random matrices."""
 
 import numpy as np
 import pytest

@@ -20,10 +20,12 @@ def test_a_bias_adds_its_rounding_and_that_of_the_cast():
     """
     kernel = jnp.array([1.0, -2.0, 0.5, 0.0, 4.0, -3.0], jnp.bfloat16).reshape(2, 3, 1, 1)
     images = jnp.linspace(-3.0, 2.0, 20, dtype=jnp.bfloat16).reshape(1, 5, 4, 1)
-    layers = ca.two_layers(kernel, jnp.array([-7.0], jnp.bfloat16), exact=False, stride=(2, 1))
+    layers = ca.conv_to_two_layers(
+        kernel, jnp.array([-7.0], jnp.bfloat16), form="limit", stride=(2, 1)
+    )
     plain = two_layers_bound(replace(layers, bias=None), images) / INFLATION
     wide = (np.abs(np.asarray(part).astype(np.float64)) for part in (images, kernel))
-    largest = np.asarray(ca.conv(*wide, stride=(2, 1)))
+    largest = np.asarray(ca.conv(*wide, stride=(2, 1), padding="SAME_TORCH"))
     rate = 2 * (2.0**-8 + 2 * 2.0**-24)
     expected = (plain + rate * (largest + plain + 7)) * INFLATION
     np.testing.assert_allclose(two_layers_bound(layers, images), expected, rtol=RELATIVE)
@@ -33,7 +35,7 @@ def test_the_error_of_the_first_layer_goes_through_the_second_and_the_leak_adds_
     """E' + γ_8 M' + A'E, where A' is what the second layer does to magnitudes and M' = A'|A X|."""
     kernel = jnp.array([2.0, -3.0, 1.0], jnp.float32).reshape(1, 3, 1, 1)
     images = jnp.linspace(-3.0, 2.0, 20, dtype=jnp.float32).reshape(1, 5, 4, 1)
-    layers = ca.two_layers(kernel)
+    layers = ca.conv_to_two_layers(kernel)
     padded = layers.padded(images)
     between, second = ca.apply_attention(layers.first, padded), layers.second_at(padded.shape[1:3])
 

@@ -1,15 +1,16 @@
+import base64
 import json
 import subprocess
 import sys
 
 import numpy as np
 import pytest
-from networks.diagnosis.small_transformers import images, timm_dict
+from diagnosis.small_transformers import images, timm_dict
 
 import convattn as ca
-from convattn.cli import diagnose as command
+from convattn.diagnosis import diagnose
+from convattn.diagnosis.models import measure_model
 from convattn.files import write_file
-from convattn.networks import diagnose
 from convattn.networks.weights.formats import write_safetensors
 
 
@@ -25,6 +26,7 @@ def test_numbers_tables_and_pictures(net, tmp_path, convattn_command):
     out = tmp_path / "new" / "pictures"
     given = ("--images", tmp_path / "images.npy", "--heads", 2, "--kernel-size", 1, 3)
     files = ("--json", tmp_path / "out.json", "--output-dir", out, "--query", 1, 2)
+    files += ("--html", tmp_path / "page.html")
     done = convattn_command("diagnose", net, *given, *files)
     assert done.code == 0
     expected = diagnose(net, images(), heads=2, kernel_size=(1, 3)).as_dict()
@@ -34,6 +36,9 @@ def test_numbers_tables_and_pictures(net, tmp_path, convattn_command):
     ]
     assert "row 1, column 2" in (out / "layer01.svg").read_text()
     assert str(out / "layer02.png") in done.out
+    page = (tmp_path / "page.html").read_text()
+    for number in (1, 2):
+        assert base64.b64encode((out / f"layer0{number}.svg").read_bytes()).decode() in page
     assert "1 × 3" in done.out
     assert "3 and 4" in " ".join(done.out.split())  # S.finite's numbers for three taps
     assert "Names: timm" in done.out
@@ -57,9 +62,9 @@ def test_bytes_are_normalised(net, tmp_path, convattn_command, monkeypatch):
 
     def spy(model, images, **options):
         seen["images"] = images
-        return diagnose(model, images, **options)
+        return measure_model(model, images, **options)
 
-    monkeypatch.setattr("convattn.networks.diagnosis.diagnose.diagnose", spy)
+    monkeypatch.setattr("convattn.diagnosis.models.measure_model", spy)
     numbers = ("--mean", 0.1, 0.2, 0.3, "--std", 0.5, "--count", 4)
     done = convattn_command(
         "diagnose", net, "--images", tmp_path / "bytes.npy", "--heads", 2, *numbers
@@ -101,12 +106,13 @@ def test_a_layer_of_64_bits_is_read_where_these_are_off(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+NET = ("net.safetensors", "--heads", 2)
 WRONG = {
     "no file": (["none.npz"], "cannot read"),
     "a pickle": (["net.pt"], "is a pickle"),
     "heads": (["net.safetensors", "--heads", 3], "heads=3, but expected a divisor of 8"),
     "size": (["net.safetensors", "--heads", 2], "the model has positions for 7 tokens"),
-    "query alone": (["net.safetensors", "--query", 0, 0], "give --output-dir too"),
+    "query alone": (["net.safetensors", "--query", 0, 0], "give --output-dir or --html too"),
     "query outside": (
         [
             *("net.safetensors", "--heads", 2, "--images", "images.npy"),
@@ -117,29 +123,47 @@ WRONG = {
     "count": (["net.safetensors", "--count", 0], "--count got 0"),
     "kernel": (["net.safetensors", "--kernel-size", 0], "--kernel-size got (0,)"),
     "layer": (
-        ["net.safetensors", "--heads", 2, "--images", "images.npy", "--layer", 9],
+        [*NET, "--images", "images.npy", "--layer", 9],
         "layers=[9], but the model has layers 1 to 2",
     ),
     "channels first": (
-        ["net.safetensors", "--heads", 2, "--images", "first.npy"],
+        [*NET, "--images", "first.npy"],
         "images.transpose(0, 2, 3, 1)",
     ),
-    "integers": (["net.safetensors", "--images", "int.npy"], "but expected floats, or bytes"),
+    "integers": (
+        [*NET, "--images", "int.npy"],
+        "but expected floats, or bytes",
+    ),
     "mean": (
-        ["net.safetensors", "--images", "bytes.npy", "--mean", 0.5, 0.5],
+        [*NET, "--images", "bytes.npy", "--mean", 0.5, 0.5],
         "--mean and --std got 2 and 1 numbers, but expected one or 3",
     ),
-    "std": (["net.safetensors", "--images", "bytes.npy", "--std", 0], "expected numbers > 0"),
+    "std": (
+        [*NET, "--images", "bytes.npy", "--std", 0],
+        "expected numbers > 0",
+    ),
     "not finite": (
-        ["net.safetensors", "--images", "bytes.npy", "--mean", "nan"],
+        [*NET, "--images", "bytes.npy", "--mean", "nan"],
         "and finite ones for both",
     ),
     "count alone": (["net.safetensors", "--count", 3], "--count goes with --images only"),
     "mean alone": (["net.safetensors", "--mean", 0.3], "--mean goes with --images only"),
-    "no images": (["net.safetensors", "--images", "gone.tar.xz"], "but nothing is there"),
-    "no file of images": (["net.safetensors", "--images", "gone.npy"], "cannot read gone.npy"),
-    "several arrays": (["net.safetensors", "--images", "net.safetensors"], "expected one array"),
+    "no images": (
+        [*NET, "--images", "gone.tar.xz"],
+        "but nothing is there",
+    ),
+    "no file of images": (
+        [*NET, "--images", "gone.npy"],
+        "cannot read gone.npy",
+    ),
+    "several arrays": (
+        [*NET, "--images", "net.safetensors"],
+        "expected one array",
+    ),
     "output over input": (["net.safetensors", "--json", "net.safetensors"], "would overwrite"),
+    "page over input": (["net.safetensors", "--html", "net.safetensors"], "would overwrite"),
+    "page over numbers": (["net.safetensors", "--html", "out.json"], "would overwrite"),
+    "page in no folder": ([*NET, "--html", "gone/page.html"], "gone"),
     "output below a file": (["net.safetensors", "--output-dir", "net.pt/new"], "is a file"),
 }
 
@@ -163,7 +187,7 @@ def test_wrong_use_exits_2_and_leaves_nothing(name, net, tmp_path, convattn_comm
 
 
 def test_nothing_is_written_if_drawing_fails(net, tmp_path, convattn_command, monkeypatch):
-    from convattn.networks.diagnosis import picture
+    from convattn.diagnosis import picture
 
     right, calls = picture.picture_bytes, []
 
@@ -175,10 +199,12 @@ def test_nothing_is_written_if_drawing_fails(net, tmp_path, convattn_command, mo
 
     monkeypatch.setattr(picture, "picture_bytes", third_fails)
     words = ("--heads", 2, "--image-size", 8, 12, "--output-dir", tmp_path / "new")
-    done = convattn_command("diagnose", net, *words, "--json", tmp_path / "out.json")
+    files = ("--json", tmp_path / "out.json", "--html", tmp_path / "page.html")
+    done = convattn_command("diagnose", net, *words, *files)
     assert (done.code, len(calls)) == (2, 3)
-    assert not (tmp_path / "new").exists()
-    assert not (tmp_path / "out.json").exists()
+    assert not [
+        path for path in tmp_path.iterdir() if path.name in ("new", "out.json", "page.html")
+    ]
 
 
 def test_a_picture_that_is_a_link_is_refused(net, tmp_path, convattn_command):
@@ -196,13 +222,3 @@ def test_names_are_no_markup(tmp_path, convattn_command):
     done = convattn_command("diagnose", tmp_path / "maps.npz")
     assert done.code == 0
     assert "a[/b]" in done.out
-
-
-def test_the_legend_names_every_column():
-    from convattn.networks.diagnosis.report import HEAD_COLUMNS, LAYER_COLUMNS
-
-    obvious = {"layer", "head", "heads", "center", "shift", "nearest"}
-    for column in {*HEAD_COLUMNS} - obvious:
-        assert column in command.LEGEND, column
-    for column in {*LAYER_COLUMNS} - obvious:
-        assert column in command.LAYERS, column

@@ -9,7 +9,7 @@ import pytest
 from ledger.proof_files import claim, evidence, write
 
 import convattn
-from convattn.cli.__main__ import COMMANDS
+from convattn.cli.__main__ import commands
 from convattn.cli.running import guarded
 
 
@@ -19,10 +19,10 @@ def test_help_loads_no_jax():
     imported = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines()}
     assert "tyro" in imported
     assert not imported & {"jax", "jaxlib", "numpy"}
-    assert all(name in done.stdout for name in COMMANDS)
+    assert all(name in done.stdout for name in commands())
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", commands())
 def test_every_command_has_help(convattn_command, name):
     done = convattn_command(*name.split(), "--help")
     assert done.code == 0
@@ -32,11 +32,11 @@ def test_every_command_has_help(convattn_command, name):
 
 
 @pytest.mark.parametrize("columns", [1, 5, 39])
-@pytest.mark.parametrize("name", ["convert", "heads"])
+@pytest.mark.parametrize("name", ["convert kernel", "heads"])
 def test_help_is_laid_out_on_at_least_40_columns(convattn_command, monkeypatch, name, columns):
     """On fewer, the layout of tyro never ends."""
     monkeypatch.setenv("COLUMNS", str(columns))
-    done = convattn_command(name, "--help")
+    done = convattn_command(*name.split(), "--help")
     assert done.code == 0
     _, table = done.out.split("options", 1)
     assert {len(line) for line in table.splitlines()[1:] if line} == {40}
@@ -66,7 +66,9 @@ def test_version(convattn_command):
         ["verify", "--nonsense"],
         ["verify", "--seed", "one"],
         ["convert"],
-        ["convert", "k.npy", "--encoding", "nonsense"],
+        ["convert", "k.npy"],
+        ["convert", "kernel"],
+        ["convert", "kernel", "k.npy", "--encoding", "nonsense"],
     ],
 )
 def test_wrong_words_exit_2(convattn_command, words):
@@ -76,7 +78,7 @@ def test_wrong_words_exit_2(convattn_command, words):
 
 
 def test_a_defect_is_reported_in_one_line(convattn_command, monkeypatch):
-    monkeypatch.setattr("convattn.cli.verify.Verify.__call__", lambda self: 1 / 0)
+    monkeypatch.setattr("convattn_ledger.commands.verify.Verify.__call__", lambda self: 1 / 0)
     done = convattn_command("verify")
     assert done.code == 70
     assert done.err.splitlines() == [
@@ -98,7 +100,7 @@ def test_out_of_memory_is_no_defect(convattn_command, monkeypatch, error):
     def fail(self):
         raise error
 
-    monkeypatch.setattr("convattn.cli.verify.Verify.__call__", fail)
+    monkeypatch.setattr("convattn_ledger.commands.verify.Verify.__call__", fail)
     done = convattn_command("verify")
     assert done.code == 2
     assert done.err.startswith("convattn verify: out of memory; ")

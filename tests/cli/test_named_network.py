@@ -14,6 +14,8 @@ def of_size(size):
     return network()
 def number():
     return 3
+def broken():
+    return [][0]
 """
 
 
@@ -32,6 +34,7 @@ def test_a_function_of_a_file_and_of_a_module(tmp_path, monkeypatch) -> None:
         ("own_networks.py:netwerk", None, "has no 'netwerk'; near ones are network"),
         ("own_networks.py:of_size", None, "cannot be called without arguments.*'size'"),
         ("own_networks.py:number", None, "gives int, but expected a function"),
+        ("own_networks.py:broken", None, "own_networks.py:broken ends in IndexError: list index"),
         ("own_networks.py:network", "w.safetensors", "for a function of JAX, but expected none"),
         ("nowhere.py:network", None, "there is no file nowhere.py"),
         ("no_such_module:network", None, "there is no module no_such_module"),

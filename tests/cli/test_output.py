@@ -89,9 +89,10 @@ def test_an_output_that_is_an_input_under_any_name_is_refused(tmp_path):
         ("verify", "--proofs", "{folder}", "--json", "{output}"),
         ("verify", "--certificates", "{folder}", "--json", "{output}"),
         ("ledger", "--proofs", "{folder}", "--output", "{output}"),
-        ("convert", "{file}", "--json", "{output}"),
+        ("convert", "kernel", "{file}", "--json", "{output}"),
         (
             "convert",
+            "kernel",
             "{file}",
             "--output",
             "{folder}/x.npz",

@@ -63,7 +63,7 @@ class Row:
         given = {
             "patch_size": self.bucket.patch_size,
             "encoding": self.encoding,
-            "exact": self.exact,
+            "form": "exact" if self.exact else "limit",
             "head_dim": self.head_dim,
             **self.bucket.options,
             **changes,
@@ -104,8 +104,8 @@ def layer_program(row: Row):
 converted = jax.jit(
     conv_to_attention,
     static_argnames=(
-        *("patch_size", "encoding", "exact", "stride", "dilation", "groups", "head_dim"),
+        *("patch_size", "encoding", "form", "stride", "dilation", "groups", "head_dim"),
     ),
 )
 reference = jax.jit(conv, static_argnames=("stride", "dilation", "groups", "padding"))
-applied = jax.jit(apply_attention, static_argnames=("ring", "backend", "precision"))
+applied = jax.jit(apply_attention, static_argnames=("border", "backend", "precision"))

@@ -43,7 +43,7 @@ def exact_form_bound(
     heads: int,
     *,
     encoding: str,
-    leak: float = 0.5,
+    uniform_weight: float = 0.5,
     amplification: float | None = None,
     head_dim: int | None = None,
     bias: bool = True,
@@ -61,8 +61,8 @@ def exact_form_bound(
     summed = np.abs(case.kernel).sum(axis=tuple(range(axes + 1)))
     top = np.abs(case.images).max() * summed
     if encoding == "bias":
-        majorant = top * (1 + leak) / (1 - leak)
-        height = math.log1p(keys * (1 - leak) / leak)
+        majorant = top * (1 + uniform_weight) / (1 - uniform_weight)
+        height = math.log1p(keys * (1 - uniform_weight) / uniform_weight)
         factor = softmax_factor(3.01 * u + ELEMENTARY * u * height, keys, u)
     else:
         majorant = amplification * math.prod(grid) * top

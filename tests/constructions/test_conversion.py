@@ -90,11 +90,11 @@ def test_the_table_reaches_every_pair_of_choices():
 
 
 CHANGES = {
-    "bias": {"leak": [0.25, 0.75, 0.9375]},
-    "quadratic": {"alpha": [128.0, 512.0, 4096.0]},
-    "enumerated": {"alpha": [128.0, 512.0]},
-    "polygon": {"alpha": [128.0, 300.0, 4096.0]},
-    "rotary": {"alpha": [128.0, 300.0, 4096.0]},
+    "bias": {"uniform_weight": [0.25, 0.75, 0.9375]},
+    "quadratic": {"sharpness": [128.0, 512.0, 4096.0]},
+    "enumerated": {"sharpness": [128.0, 512.0]},
+    "polygon": {"sharpness": [128.0, 300.0, 4096.0]},
+    "rotary": {"sharpness": [128.0, 300.0, 4096.0]},
 }
 
 
@@ -104,7 +104,7 @@ CHANGES = {
     [(e, n, p) for e, names in CHANGES.items() for n, ps in names.items() for p in ps],
 )
 def test_other_parameters_do_as_well(encoding, name, parameter):
-    kind = encoding, name == "leak", "float32"
+    kind = encoding, name == "uniform_weight", "float32"
     row = next(r for r in ROWS if (r.encoding, r.exact, r.dtype) == kind)
     case = make_case(row.bucket, 3, row.dtype)
     images, kernel, bias = case.cast()
@@ -115,7 +115,7 @@ def test_other_parameters_do_as_well(encoding, name, parameter):
         assert_equal(output, expected)
     else:
         bound = exact_form_bound(
-            case, row.geometry, layer.heads, encoding="bias", leak=parameter,
+            case, row.geometry, layer.heads, encoding="bias", uniform_weight=parameter,
             head_dim=row.head_dim, bias=row.bias,
         )  # fmt: skip
         assert_within(output, expected, np.broadcast_to(bound, expected.shape))
@@ -124,7 +124,7 @@ def test_other_parameters_do_as_well(encoding, name, parameter):
 def test_supports_hold_every_map_and_no_more():
     """Where a map can be nonzero: a kernel of ones is nonzero there, and nowhere else."""
     geometry = ConvolutionGeometry.of((3, 2), (2, 3))
-    layer = conv_to_attention(np.ones((3, 2, 1, 2)), patch_size=(2, 3), exact=False, groups=2)
+    layer = conv_to_attention(np.ones((3, 2, 1, 2)), patch_size=(2, 3), form="limit", groups=2)
     supports = map_supports(geometry, (2, 2), 2, True, geometry.heads)
     assert_equal(np.asarray(layer.output) != 0, supports)
     with_uniform = map_supports(geometry, (2, 2), 2, True, geometry.heads + 1)
@@ -136,15 +136,15 @@ def test_supports_hold_every_map_and_no_more():
 @pytest.mark.parametrize(
     ("encoding", "options"),
     [
-        ("bias", {"exact": False, "logit": 10**10}),
-        ("quadratic", {"alpha": 10**12}),
-        ("bias", {"leak": Fraction(1, 4)}),
+        ("bias", {"form": "limit", "sharpness": 10**10}),
+        ("quadratic", {"sharpness": 10**12}),
+        ("bias", {"uniform_weight": Fraction(1, 4)}),
     ],
 )
 @pytest.mark.usefixtures("unchecked")
 def test_large_integers_and_fractions_are_numbers_too(encoding, options):
     kernel = np.arange(3.0).reshape(3, 1, 1)
     given = conv_to_attention(kernel, encoding=encoding, **options)
-    same = {k: float(v) if k != "exact" else v for k, v in options.items()}
+    same = {k: float(v) if k != "form" else v for k, v in options.items()}
     rounded = conv_to_attention(kernel, encoding=encoding, **same)
     assert_equal(given.output, rounded.output)

@@ -29,7 +29,9 @@ def test_gradients_through_the_conversion_are_those_of_the_convolution(encoding,
     cotangent = jnp.asarray(generator.integers(-3, 4, (2, 6, 3)).astype(float))
 
     def through_layer(kernel, bias, images):
-        layer = conv_to_attention(kernel, bias, patch_size=2, encoding=encoding, exact=exact)
+        layer = conv_to_attention(
+            kernel, bias, patch_size=2, encoding=encoding, form="exact" if exact else "limit"
+        )
         return jnp.sum(apply_attention(layer, images) * cotangent)
 
     def through_conv(kernel, bias, images):
@@ -52,13 +54,13 @@ def test_gradients_through_the_conversion_are_those_of_the_convolution(encoding,
 @pytest.mark.parametrize(
     ("name", "options", "start"),
     [
-        ("leak", {}, 0.3),
-        ("logit", {"exact": False}, 2.0),
-        ("alpha", {"encoding": "quadratic"}, 1.5),
-        ("alpha", {"encoding": "enumerated"}, 1.5),
-        ("alpha", {"encoding": "polygon"}, 1.5),
-        ("alpha", {"encoding": "rotary"}, 1.5),
-        ("logit", {"encoding": "scalar", "exact": False}, 2.0),
+        ("uniform_weight", {}, 0.3),
+        ("sharpness", {"form": "limit"}, 2.0),
+        ("sharpness", {"encoding": "quadratic"}, 1.5),
+        ("sharpness", {"encoding": "enumerated"}, 1.5),
+        ("sharpness", {"encoding": "polygon"}, 1.5),
+        ("sharpness", {"encoding": "rotary"}, 1.5),
+        ("sharpness", {"encoding": "scalar", "form": "limit"}, 2.0),
     ],
 )
 def test_parameters_may_be_traced_and_have_finite_gradients(name, options, start):
@@ -71,6 +73,6 @@ def test_parameters_may_be_traced_and_have_finite_gradients(name, options, start
 
     gradient = jax.jit(jax.grad(loss))(jnp.asarray(start))
     assert np.isfinite(gradient)
-    if name != "leak":  # the exact form is the convolution at every leak
+    if name != "uniform_weight":  # the exact form is the convolution at every leak
         assert abs(float(gradient)) > 1e-3
         assert float(loss(jnp.asarray(start))) > 1e-3

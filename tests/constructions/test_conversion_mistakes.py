@@ -87,7 +87,7 @@ def test_a_wrong_leak_is_noticed():
     case = make_case(SQUARE, 11, "float32")
     images, kernel, bias = case.cast()
     layer = row.convert(kernel, bias)
-    wrong = replace(layer, encoding=replace(layer.encoding, leak=jnp.float32(0.501)))
+    wrong = replace(layer, encoding=replace(layer.encoding, uniform_weight=jnp.float32(0.501)))
     expected = reference(images, kernel, bias if row.bias else None)
     with pytest.raises(AssertionError, match="too far"):
         compare(row, case, applied(wrong, images), expected, layer.heads)

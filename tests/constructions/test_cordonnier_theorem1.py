@@ -111,7 +111,7 @@ def test_the_bare_grid_gives_the_edge_replicated_convolution(bucket, seed, dtype
     images, kernel, bias = case.cast()
     layer = converted(kernel, bias, encoding="quadratic")
     expected = reference(images, kernel, bias, padding="EDGE")
-    assert_equal(applied(layer, images, ring=False), expected)
+    assert_equal(applied(layer, images, border="none"), expected)
 
 
 @pytest.mark.parametrize("bucket", PATCHES)
@@ -119,7 +119,7 @@ def test_with_patches_the_nearest_patch_is_replicated(bucket):
     images, kernel = plain(bucket)
     layer = conv_to_attention(kernel, encoding="quadratic", patch_size=bucket.patch_size)
     expected = token_padded_conv(images, kernel, bucket.patch_size, layer.ring, "edge")
-    assert_equal(applied(layer, images, ring=False), expected)
+    assert_equal(applied(layer, images, border="none"), expected)
 
 
 def test_with_patches_that_is_not_the_edge_replicated_convolution():
@@ -127,7 +127,7 @@ def test_with_patches_that_is_not_the_edge_replicated_convolution():
     layer = conv_to_attention(kernel, encoding="quadratic", patch_size=PATCHES[0].patch_size)
     wrong = reference(images, kernel, padding="EDGE")
     with pytest.raises(AssertionError, match="out"):
-        assert_equal(applied(layer, images, ring=False), wrong)
+        assert_equal(applied(layer, images, border="none"), wrong)
 
 
 @pytest.mark.parametrize("alpha", [1.0, 8.0])
@@ -142,7 +142,7 @@ def test_at_finite_alpha_the_layer_is_as_near_as_lemma_2_says(alpha):
     generator = np.random.default_rng(3)
     images = generator.integers(0, 9, (2, 5, 4, 2)).astype(float)
     kernel = generator.integers(-5, 6, (3, 3, 2, 3)).astype(float)
-    layer = conv_to_attention(kernel, encoding="quadratic", alpha=alpha)
+    layer = conv_to_attention(kernel, encoding="quadratic", sharpness=alpha)
     theta = 1 + 2 * sum(np.exp(-alpha * n * n) for n in range(1, 40))
     majorant = 8 * np.abs(kernel).sum(axis=(0, 1, 2))
     bound = (2 * (1 - theta**-2) + 2.0**-40) * majorant

@@ -25,6 +25,6 @@ def test_offsets_are_numbered_and_all_others_share_one_more_number(dtype):
 
 def test_at_a_small_alpha_it_is_not_the_convolution():
     kernel, images = np.arange(3.0).reshape(3, 1, 1), np.arange(5.0).reshape(1, 5, 1)
-    layer = conv_to_attention(kernel, encoding="enumerated", alpha=2.0)
+    layer = conv_to_attention(kernel, encoding="enumerated", sharpness=2.0)
     with pytest.raises(AssertionError, match="out"):
         assert_equal(applied(layer, images), reference(images, kernel))

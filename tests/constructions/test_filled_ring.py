@@ -13,15 +13,15 @@ from strategies import CONVERSION_BUCKETS, make_case, seeds
 
 from convattn.bounds.majorant import majorant_of
 from convattn.bounds.rounding import layer_error_bound
-from convattn.bounds.saturation_error import saturation_error_bound
 from convattn.constructions.conversion import conv_to_attention
 from convattn.constructions.recovery import attention_to_conv
 from convattn.fast.application import apply_attention, attention_maps
 from convattn.fast.selection import BACK_ENDS
 from convattn.operators.convolution import conv
 from convattn.operators.padding import read_padding
+from convattn_ledger.bounds.saturation_error import saturation_error_bound
 
-PADDINGS = ("SAME_XLA", "SAME_LOWER", "VALID", "CIRCULAR", "REFLECT", "EDGE", "MEAN", "CAUSAL", 0)
+PADDINGS = ("SAME", "SAME_LOWER", "VALID", "CIRCULAR", "REFLECT", "EDGE", "MEAN", "CAUSAL", 0)
 ROWS = [
     (bucket, padding)
     for index, bucket in enumerate(CONVERSION_BUCKETS)
@@ -44,8 +44,11 @@ def test_one_layer_is_the_convolution_at_every_size(bucket, padding, seed, rows)
     case = make_case(larger(bucket, 4 + rows), seed)
     images, kernel, bias = case.cast()
     layer = conv_to_attention(
-        kernel, bias, patch_size=bucket.patch_size, exact=False, padding=padding, **bucket.options
+        kernel, bias, patch_size=bucket.patch_size, form="limit", padding=padding, **bucket.options
     )
+    if layer.padding is None:  # zeros as far as the kernel reaches are tokens, in whole patches
+        sides = zip(images.shape[1:], bucket.patch_size, strict=False)
+        images = images[(slice(None), *(slice(n - n % p) for n, p in sides))]
     expected = conv(images, kernel, bias, padding=padding, **bucket.options)
     found = apply_attention(layer, images)
     if padding == "MEAN":  # means of integers are no integers
@@ -61,11 +64,11 @@ def test_even_kernels_with_dilation(padding, patch):
     kernel = jnp.arange(24.0).reshape(2, 4, 1, 3) - 10
     images = jnp.arange(84.0).reshape(1, 12, 7, 1) % 5
     options = {"dilation": (3, 2), "stride": (2, 1), "padding": padding}
-    layer = conv_to_attention(kernel, patch_size=patch, exact=False, **options)
+    layer = conv_to_attention(kernel, patch_size=patch, form="limit", **options)
     assert_equal(apply_attention(layer, images), conv(images, kernel, **options))
 
 
-@pytest.mark.parametrize("padding", ["SAME_XLA", "EDGE", "MEAN", ((0, 2), (1, 0))], ids=str)
+@pytest.mark.parametrize("padding", ["SAME", "EDGE", "MEAN", ((0, 2), (1, 0))], ids=str)
 def test_at_finite_parameters_it_is_within_the_derived_bound(padding):
     bucket = CONVERSION_BUCKETS[4]
     case = make_case(larger(bucket, 3), 3)
@@ -89,13 +92,13 @@ def test_every_back_end_that_serves_gives_it(encoding, backend):
     generator = np.random.default_rng(4)
     images = jnp.asarray(generator.integers(0, 9, (2, 7, 8, 2)), jnp.float64)
     kernel = jnp.asarray(generator.integers(-3, 4, (3, 2, 2, 3)), jnp.float64)
-    layer = conv_to_attention(kernel, encoding=encoding, stride=(2, 1), padding="SAME_XLA")
+    layer = conv_to_attention(kernel, encoding=encoding, stride=(2, 1), padding="SAME")
     try:
         found = apply_attention(layer, images, backend=backend)
     except ValueError as error:
         assert "cannot serve" in str(error)  # noqa: PT017
         return
-    expected = conv(images, kernel, stride=(2, 1), padding="SAME_XLA")
+    expected = conv(images, kernel, stride=(2, 1), padding="SAME")
     assert_within(found, expected, np.full(expected.shape, 1e-8))
 
 
@@ -103,26 +106,55 @@ def test_same_and_its_numbers_keep_the_ring_of_zeros():
     kernel = jnp.ones((3, 1, 1))
     assert conv_to_attention(kernel).padding is None
     assert conv_to_attention(kernel, padding=1).padding is None
-    assert conv_to_attention(kernel, padding=0).padding == read_padding("VALID", (3,), (1,))
+    assert conv_to_attention(kernel, padding="SAME_LOWER").padding is None
+    assert conv_to_attention(kernel, padding="SAME_TORCH", stride=2).padding is None
+    assert conv_to_attention(kernel, stride=2).padding is not None
+    assert conv_to_attention(kernel, padding=0).padding == read_padding("VALID", (3,), (1,), (1,))
 
 
 def test_no_head_more_is_needed():
     kernel = jnp.ones((3, 3, 1, 1))
-    heads = {conv_to_attention(kernel, padding=p).heads for p in ("SAME", "SAME_XLA", "CIRCULAR")}
+    heads = {conv_to_attention(kernel, padding=p).heads for p in ("SAME", "VALID", "CIRCULAR")}
     assert heads == {10}
 
 
 def test_the_maps_are_those_of_the_tokens_that_are_asked():
-    layer = conv_to_attention(jnp.ones((3, 1, 1)), exact=False, padding="CIRCULAR")
+    layer = conv_to_attention(jnp.ones((3, 1, 1)), form="limit", padding="CIRCULAR")
     weights, ring = attention_maps(layer, (4,))
     assert (weights.shape, ring) == ((3, 4, 6), ((1, 1),))
     assert_equal(weights, np.stack([np.eye(6)[offset : offset + 4] for offset in range(3)]))
 
 
+@pytest.mark.parametrize(
+    ("size", "options"),
+    [
+        (3, {"padding": "CAUSAL"}),
+        (3, {"padding": "VALID"}),
+        (3, {"padding": "SAME", "stride": 2}),
+        (2, {"padding": "SAME_LOWER"}),
+        (2, {"padding": "SAME", "dilation": 2}),
+        (4, {"padding": "SAME_TORCH", "dilation": 2}),
+        (3, {"padding": ((2, 0),)}),
+        (3, {"padding": ((0, 2),)}),
+        (3, {"padding": "VALID", "stride": 3}),
+    ],
+)
+def test_what_the_heads_look_at_are_the_pixels_that_an_output_reads(size, options):
+    """Pixel p is key before + p; output i is query stride·i, and reads where its slope is not 0."""
+    kernel = jnp.ones((size, 1, 1))
+    layer = conv_to_attention(kernel, form="limit", **options)
+    weights, ((before, after),) = attention_maps(layer, (10,))
+    inside = np.asarray(weights.sum(0))[:, before : weights.shape[2] - after]
+    slope = jax.jacobian(lambda x: conv(x[None, :, None], kernel, **options)[0, :, 0])(jnp.ones(10))
+    read = inside[:: options.get("stride", 1)]
+    assert_equal(read, np.asarray(slope)[:, : read.shape[1]])
+    assert not slope[:, read.shape[1] :].any()  # pixels that no output reads may be cut off
+
+
 @pytest.mark.slow
 def test_the_kernel_comes_back():
     kernel = jnp.asarray(np.random.default_rng(0).normal(size=(3, 3, 2, 2)))
-    layer = conv_to_attention(kernel, padding="EDGE", exact=False, stride=2)
+    layer = conv_to_attention(kernel, padding="EDGE", form="limit", stride=2)
     found, _, residual = attention_to_conv(layer, 3, image_size=6)
     assert_within(found, kernel, np.full(kernel.shape, 1e-12))
     assert float(residual.relative_frobenius) < 1e-12
@@ -134,8 +166,8 @@ def test_the_kernel_comes_back():
         (lambda k, x: conv_to_attention(k, padding=2), "makes more outputs than"),
         (lambda k, x: conv_to_attention(k, padding="same"), "write 'SAME'"),
         (
-            lambda k, x: apply_attention(conv_to_attention(k, padding="EDGE"), x, ring=False),
-            "fills its ring .edge.*leave ring out",
+            lambda k, x: apply_attention(conv_to_attention(k, padding="EDGE"), x, border="none"),
+            "fills its ring .edge.*leave border out",
         ),
         (
             lambda k, x: apply_attention(conv_to_attention(k, padding="VALID"), x[:, :2]),
@@ -143,7 +175,7 @@ def test_the_kernel_comes_back():
         ),
         (
             lambda k, x: saturation_error_bound(
-                conv_to_attention(k, padding="EDGE", exact=False, logit=9.0), x
+                conv_to_attention(k, padding="EDGE", form="limit", sharpness=9.0), x
             ),
             "derived for a ring of zero tokens",
         ),

@@ -9,7 +9,7 @@ from constructions.slow_definitions import slow_conv, slow_token_maps
 from roundings import gamma, roundoff
 from strategies import Bucket, make_case
 
-from convattn.constructions.finite import leaky_construction
+from convattn.constructions.finite import finite_construction
 from convattn.constructions.geometry import ConvolutionGeometry
 
 # Small, because every weight is a fraction: pixels, patches on two axes, patches with a dilation.
@@ -30,13 +30,13 @@ def mixed_row(count, at, exponential):
     return [exponential / total if key == at else 1 / total for key in range(count)]
 
 
-def leaky_heads(maps, leak=None, exponential=None, uniform=True):
+def leaky_heads(maps, uniform_weight=None, exponential=None, uniform=True):
     """T heads and the uniform one; either ε is given or e^M, and the other follows from N."""
 
     def heads(count):
-        e = 1 + count * (1 / leak - 1) if exponential is None else exponential
+        e = 1 + count * (1 / uniform_weight - 1) if exponential is None else exponential
         epsilon = Fraction(count) / (e + count - 1)
-        assert leak is None or epsilon == leak
+        assert uniform_weight is None or epsilon == uniform_weight
         parts = [
             (lambda hit, offset=offset: mixed_row(count, hit[offset], e), block / (1 - epsilon))
             for offset, block in maps.items()
@@ -54,12 +54,14 @@ def rational_case(bucket, seed=0):
     return case, maps, expected
 
 
-@pytest.mark.parametrize("leak", LEAKS)
+@pytest.mark.parametrize("uniform_weight", LEAKS)
 @pytest.mark.parametrize("bucket", RATIONAL)
-def test_in_rational_numbers_the_layer_is_the_convolution(bucket, leak):
+def test_in_rational_numbers_the_layer_is_the_convolution(bucket, uniform_weight):
     case, maps, expected = rational_case(bucket)
     patch = bucket.patch_size
-    output = rational_layer(case.images, patch, patch, list(maps), leaky_heads(maps, leak))
+    output = rational_layer(
+        case.images, patch, patch, list(maps), leaky_heads(maps, uniform_weight)
+    )
     assert (output == expected).all()
 
 
@@ -89,18 +91,20 @@ def test_without_the_uniform_head_it_is_not_the_convolution():
     assert (output != expected).any()
 
 
-@pytest.mark.parametrize("leak", LEAKS)
+@pytest.mark.parametrize("uniform_weight", LEAKS)
 @pytest.mark.parametrize("bucket", RATIONAL)
-def test_on_the_bare_grid_missing_tokens_are_their_mean_in_rational_numbers(bucket, leak):
+def test_on_the_bare_grid_missing_tokens_are_their_mean_in_rational_numbers(bucket, uniform_weight):
     """One axis after the other: the tokens around the grid are the mean of all, exactly."""
     case, maps, _ = rational_case(bucket)
     patch = bucket.patch_size
     output = rational_layer(
-        case.images, patch, patch, list(maps), leaky_heads(maps, leak), bare=True
+        case.images, patch, patch, list(maps), leaky_heads(maps, uniform_weight), bare=True
     )
     one_hot = rational_layer(case.images, patch, patch, list(maps), limit_heads(maps), bare=True)
     assert (output == one_hot).all()
-    zero_padded = rational_layer(case.images, patch, patch, list(maps), leaky_heads(maps, leak))
+    zero_padded = rational_layer(
+        case.images, patch, patch, list(maps), leaky_heads(maps, uniform_weight)
+    )
     assert (output != zero_padded).any()
 
 
@@ -119,22 +123,24 @@ def limit_heads(maps):
     return heads
 
 
-@pytest.mark.parametrize("leak", LEAKS)
+@pytest.mark.parametrize("uniform_weight", LEAKS)
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32", "float64"])
-def test_the_maps_of_the_construction_are_the_rational_ones(leak, dtype):
+def test_the_maps_of_the_construction_are_the_rational_ones(uniform_weight, dtype):
     """M/(1-ε) has three roundings and one to store; the uniform map T more."""
     geometry = ConvolutionGeometry.of((3, 2), (2, 3))
     kernel = make_case(RATIONAL[1], 5).kernel
     exact = slow_token_maps(as_fractions(kernel), (2, 3))
     maps = jnp.asarray(np.stack(list(exact.values())).astype(float), dtype)
-    rounded = Fraction(float(jnp.asarray(float(leak), jnp.promote_types(dtype, "float32"))))
-    encoding, blocks = leaky_construction(maps, geometry, float(leak))
+    rounded = Fraction(
+        float(jnp.asarray(float(uniform_weight), jnp.promote_types(dtype, "float32")))
+    )
+    encoding, blocks = finite_construction(maps, geometry, float(uniform_weight))
     assert encoding.heads == geometry.heads + 1 == len(blocks)
-    assert Fraction(float(encoding.leak)) == rounded
+    assert Fraction(float(encoding.uniform_weight)) == rounded
     scale = 1 / (1 - rounded)
     targets = np.stack([block * scale for block in exact.values()]).astype(float)
     uniform = (sum(exact.values()) * (-rounded * scale)).astype(float)
-    if leak == Fraction(1, 2) and dtype != "bfloat16":
+    if uniform_weight == Fraction(1, 2) and dtype != "bfloat16":
         assert_equal(blocks, np.stack([*targets, uniform]))
     u = roundoff("float64" if dtype == "float64" else "float32")
     stored = 2.0**-8 if dtype == "bfloat16" else u

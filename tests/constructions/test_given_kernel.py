@@ -13,8 +13,7 @@ from constructions.slow_definitions import slow_conv, slow_token_maps
 from strategies import Bucket, make_case
 
 from convattn.bounds.flattened_kernel import exact_rank, flattened_kernel
-from convattn.bounds.kernel_heads import heads_of
-from convattn.bounds.mixture_error import given_kernel_majorant, mixture_error_bound
+from convattn.bounds.kernel_heads import count_heads_of_kernel
 from convattn.constructions.conversion import conv_to_attention
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.given_kernel import given_kernel_layer, mixture_heads
@@ -27,8 +26,9 @@ from convattn.constructions.row_basis import (
 )
 from convattn.encodings.bias import BiasEncoding
 from convattn.fast.application import apply_attention
-from convattn.ledger.evidence import exact_convolution
 from convattn.operators.convolution import conv
+from convattn_ledger.bounds.mixture_error import given_kernel_majorant, mixture_error_bound
+from convattn_ledger.evidence import exact_convolution
 
 BUCKETS = (
     Bucket(1, (3, 4), (3, 3), 2, 1, (1, 1), (1, 1), patch_size=(1, 1)),
@@ -126,7 +126,7 @@ SOBEL = np.array([[1, 0, -1], [2, 0, -2], [1, 0, -1]], np.float32)[..., None, No
 @pytest.mark.parametrize(
     ("options", "heads"),
     [
-        ({"stride": 2, "padding": "SAME_XLA"}, 2),
+        ({"stride": 2, "padding": "SAME"}, 2),
         ({"groups": 2, "padding": "EDGE"}, 2),
         ({"patch_size": 2}, 7),
     ],
@@ -135,9 +135,9 @@ def test_the_fewest_heads_of_a_kernel_are_the_convolution(options, heads):
     groups = options.get("groups", 1)
     kernel, bias = np.tile(SOBEL, (1, 1, 1, groups)), np.arange(1.0, 1 + groups, dtype=np.float32)
     images = np.random.default_rng(0).integers(0, 9, (2, 6, 8, groups)).astype(np.float32)
-    layer = conv_to_attention(kernel, bias, heads="fewest", **options)
+    layer = conv_to_attention(kernel, bias, num_heads="min", **options)
     options.pop("patch_size", None)
-    assert layer.heads == heads_of(SOBEL, layer.patch_size).exact == heads
+    assert layer.heads == count_heads_of_kernel(SOBEL, layer.patch_size).exact == heads
     expected = conv(images, kernel, bias, **options)
     assert_within(apply_attention(layer, images), expected, np.full(expected.shape, 1e-3))
 
@@ -145,19 +145,19 @@ def test_the_fewest_heads_of_a_kernel_are_the_convolution(options, heads):
 @pytest.mark.parametrize("padding", ["EDGE", "MEAN"])
 def test_on_a_filled_ring_they_are_within_their_bound(padding):
     images = np.random.default_rng(0).integers(0, 9, (1, 5, 6, 1)).astype(np.float32)
-    layer = conv_to_attention(SOBEL, heads="fewest", padding=padding)
+    layer = conv_to_attention(SOBEL, num_heads="min", padding=padding)
     majorant = given_kernel_majorant(layer, SOBEL, None, images)
     bound = mixture_error_bound(layer, images, majorant)
     with jax.enable_x64(True):
         expected = conv(images.astype(np.float64), SOBEL.astype(np.float64), padding=padding)
     assert_within(apply_attention(layer, images), expected, bound)
-    zeros = apply_attention(conv_to_attention(SOBEL, heads="fewest"), images)
+    zeros = apply_attention(conv_to_attention(SOBEL, num_heads="min"), images)
     assert (np.abs(zeros - np.asarray(expected)) > bound).any()
 
 
 def test_of_a_kernel_of_full_rank_they_are_those_of_s_finite():
     kernel = np.random.default_rng(0).normal(size=(3, 3, 3, 3))
-    fewest = conv_to_attention(kernel, heads="fewest")
+    fewest = conv_to_attention(kernel, num_heads="min")
     assert isinstance(fewest.encoding, BiasEncoding)
     assert_equal(fewest.output, conv_to_attention(kernel).output)
 
@@ -165,10 +165,10 @@ def test_of_a_kernel_of_full_rank_they_are_those_of_s_finite():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"heads": "few"}, "heads='few', but expected 'fewest'"),
-        ({"heads": "fewest", "encoding": "scalar"}, "encoding='scalar' with heads='fewest'"),
-        ({"heads": "fewest", "exact": False}, "exact=False with heads='fewest'"),
-        ({"heads": "fewest", "leak": 0.25}, "leak=0.25 with heads='fewest'"),
+        ({"num_heads": "few"}, "num_heads='few', but expected 'min'"),
+        ({"num_heads": "min", "encoding": "scalar"}, "encoding='scalar' with num_heads='min'"),
+        ({"num_heads": "min", "form": "limit"}, "form='limit' with num_heads='min'"),
+        ({"num_heads": "min", "uniform_weight": 0.25}, "uniform_weight=0.25 with num_heads='min'"),
         ({"epsilon": 0.1, "head_dim": 1}, "epsilon=0.1, but only the limit form of the fewest"),
     ],
 )

@@ -84,11 +84,13 @@ def test_entries_are_counted_before_they_are_made():
 def test_a_patch_embedding_of_16_pixels_and_three_channels(exact, heads):
     """S.headdim: 12 + 4·1 + 4·1 = 20 heads of 64, and 12 more for the uniform head."""
     kernel = np.random.default_rng(0).integers(1, 9, (3, 3, 3, 3)).astype(np.float32)
-    layer = conv_to_attention(kernel, patch_size=16, head_dim=64, exact=exact)
+    layer = conv_to_attention(
+        kernel, patch_size=16, head_dim=64, form="exact" if exact else "limit"
+    )
     assert layer.heads == heads
     assert layer.value.shape == (heads, 768, 64)
     assert layer.output.shape == (heads, 64, 768)
-    whole = conv_to_attention(kernel, patch_size=16, exact=exact)
+    whole = conv_to_attention(kernel, patch_size=16, form="exact" if exact else "limit")
     assert whole.heads == 9 + exact
     table = np.asarray(layer.encoding.values)
     for head, block in enumerate(np.asarray(whole.output)):

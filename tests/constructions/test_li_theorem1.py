@@ -72,14 +72,14 @@ def test_the_bare_grid_puts_the_mean_of_all_tokens_around_the_image(bucket):
     images = case.images.astype(float)
     generator = np.random.default_rng(2)
     kernel = generator.integers(-8, 9, (*bucket.kernel_size, bucket.in_channels, 2)).astype(float)
-    layer = conv_to_attention(kernel, exact=False, patch_size=bucket.patch_size)
+    layer = conv_to_attention(kernel, form="limit", patch_size=bucket.patch_size)
     expected = token_padded_conv(images, kernel, bucket.patch_size, layer.ring, "mean")
     u = roundoff("float64")
     tokens = int(np.prod(bucket.space) / np.prod(bucket.patch_size))
     terms = tokens + layer.heads * layer.output.shape[1]
     majorant = images.max() * np.abs(kernel).sum(axis=tuple(range(kernel.ndim - 1)))
     bound = (2 * gamma(terms, u) + 2 * u) * majorant
-    output = applied(layer, images, ring=False)
+    output = applied(layer, images, border="none")
     assert_within(output, expected, np.broadcast_to(bound, expected.shape))
     if set(bucket.patch_size) == {1}:
         mean_padded = reference(images, kernel, padding="MEAN")
@@ -98,7 +98,7 @@ def test_at_finite_m_the_layer_is_as_near_as_lemma_2_says(logit):
     generator = np.random.default_rng(3)
     images = generator.integers(0, 9, (2, 6, 4, 1)).astype(float)
     kernel = generator.integers(-5, 6, (3, 3, 1, 2)).astype(float)
-    layer = conv_to_attention(kernel, exact=False, logit=logit, patch_size=2)
+    layer = conv_to_attention(kernel, form="limit", sharpness=logit, patch_size=2)
     keys = 5 * 4
     variation = (keys - 1) / (np.exp(logit) + keys - 1)
     majorant = 8 * np.abs(kernel).sum(axis=(0, 1, 2))
@@ -118,4 +118,4 @@ def test_heads_are_as_many_as_theorem_1_says(size, patch, heads):
     maps = jnp.zeros((geometry.heads, 1, 1))
     encoding, blocks = bias_construction(maps, geometry)
     assert encoding.heads == heads == len(blocks)
-    assert encoding.leak is None
+    assert encoding.uniform_weight is None

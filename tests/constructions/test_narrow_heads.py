@@ -112,8 +112,8 @@ def test_a_patch_embedding_of_16_pixels_and_three_channels():
         largest = 9 * 9 * 27  # |W| |X| over the taps and channels
         for exact, heads, error in ((True, 28, 1e-12), (False, 16, 2.0**-20 * largest)):
             layer = ca.conv_to_attention(
-                kernel, patch_size=16, head_dim=64, heads="fewest", exact=exact,
-                epsilon=None if exact else 2.0**-20,
+                kernel, patch_size=16, head_dim=64, num_heads="min",
+                form="exact" if exact else "limit", epsilon=None if exact else 2.0**-20,
             )  # fmt: skip
             assert layer.heads == heads == layer.value.shape[0]
             assert layer.value.shape[2] == layer.output.shape[1] == 64
@@ -141,9 +141,16 @@ def test_both_sides_and_all_options(channels, options):
         wanted = np.asarray(ca.conv(images, kernel, bias, **named))
         for exact in (True, False):
             layer = ca.conv_to_attention(
-                kernel, bias, head_dim=2, heads="fewest", exact=exact, **options
+                kernel,
+                bias,
+                head_dim=2,
+                num_heads="min",
+                form="exact" if exact else "limit",
+                **options,
             )
-            usual = ca.conv_to_attention(kernel, bias, head_dim=2, exact=exact, **options)
+            usual = ca.conv_to_attention(
+                kernel, bias, head_dim=2, form="exact" if exact else "limit", **options
+            )
             assert layer.heads <= usual.heads
             error = np.abs(np.asarray(ca.apply_attention(layer, images)) - wanted).max()
             assert error < (1e-12 if exact else 1e-5)
@@ -159,35 +166,35 @@ def test_sums_of_narrow_maps_are_rounded_once():
 @pytest.mark.slow
 def test_other_heads_where_they_are_fewer():
     sobel = np.array([[1, 0, -1], [2, 0, -2], [1, 0, -1]], np.float32)[..., None, None]
-    zeros = ca.conv_to_attention(0 * sobel, head_dim=1, heads="fewest")
+    zeros = ca.conv_to_attention(0 * sobel, head_dim=1, num_heads="min")
     assert zeros.heads == 1
     assert not np.asarray(ca.apply_attention(zeros, np.ones((1, 3, 3, 1), np.float32))).any()
-    assert ca.conv_to_attention(sobel, head_dim=1, heads="fewest").heads == 2  # S.kernel's
+    assert ca.conv_to_attention(sobel, head_dim=1, num_heads="min").heads == 2  # S.kernel's
     kernel = np.random.default_rng(0).normal(size=(3, 3, 2, 2)).astype("bfloat16")
-    limit = ca.conv_to_attention(kernel, head_dim=2, heads="fewest", exact=False)
+    limit = ca.conv_to_attention(kernel, head_dim=2, num_heads="min", form="limit")
     assert limit.heads == 5  # S.kernel's, which are exact: rank four
     full = np.random.default_rng(0).normal(size=(3, 3, 3, 3)).astype("bfloat16")
-    limit = ca.conv_to_attention(full, head_dim=3, heads="fewest", exact=False)
+    limit = ca.conv_to_attention(full, head_dim=3, num_heads="min", form="limit")
     assert isinstance(limit.encoding, BiasEncoding)  # one-hot heads are as few
     for epsilon in (5.0, 1e-9):
         with pytest.raises(ValueError, match="epsilon="):
-            ca.conv_to_attention(full, head_dim=3, heads="fewest", exact=False, epsilon=epsilon)
-    narrow = ca.conv_to_attention(kernel, head_dim=3, patch_size=4, heads="fewest")
+            ca.conv_to_attention(full, head_dim=3, num_heads="min", form="limit", epsilon=epsilon)
+    narrow = ca.conv_to_attention(kernel, head_dim=3, patch_size=4, num_heads="min")
     assert isinstance(narrow.encoding, MixtureEncoding)
-    by_patches = {"head_dim": 3, "patch_size": 4, "heads": "fewest", "exact": False}
-    with pytest.raises(ValueError, match=r"nothing of the result in bfloat16.*exact=True"):
+    by_patches = {"head_dim": 3, "patch_size": 4, "num_heads": "min", "form": "limit"}
+    with pytest.raises(ValueError, match=r"nothing of the result in bfloat16.*form='exact'"):
         ca.conv_to_attention(kernel, **by_patches)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("exact", "entry"), [(True, 1e38), (False, 1e36)])
-def test_maps_that_overflow_are_refused(exact, entry):
+@pytest.mark.parametrize(("form", "entry"), [("exact", 1e38), ("limit", 1e36)])
+def test_maps_that_overflow_are_refused(form, entry):
     kernel = np.full((3, 3, 1, 1), entry, np.float32)
     kernel += np.random.default_rng(0).normal(size=kernel.shape).astype(np.float32) * entry / 9
-    options = {"patch_size": 6, "head_dim": 5, "exact": exact}
-    ca.conv_to_attention(kernel, **(options | {"exact": False}))
+    options = {"patch_size": 6, "head_dim": 5, "form": form}
+    ca.conv_to_attention(kernel, **(options | {"form": "limit"}))
     with pytest.raises(ValueError, match="overflow float32"):
-        ca.conv_to_attention(kernel, heads="fewest", **options)
+        ca.conv_to_attention(kernel, num_heads="min", **options)
 
 
 @given(
@@ -259,7 +266,7 @@ def test_refused_epsilons(epsilon, message):
 
 
 def test_a_refused_epsilon_is_refused_by_a_conversion():
-    given = {"heads": "fewest", "head_dim": 1, "exact": False}
+    given = {"num_heads": "min", "head_dim": 1, "form": "limit"}
     zeros = np.zeros((3, 1, 1), np.float32)
     assert not jnp.any(ca.conv_to_attention(zeros, **given, epsilon=0.01).output)
     with pytest.raises(ValueError, match=r"epsilon=1\.5, but expected a number strictly between"):

@@ -37,7 +37,7 @@ def test_the_neighbour_binds_beyond_four_corners_and_the_centre_up_to_four():
 
 def test_at_a_small_alpha_it_is_not_the_convolution():
     kernel, images = np.arange(3.0).reshape(3, 1, 1), np.arange(5.0).reshape(1, 5, 1)
-    layer = conv_to_attention(kernel, encoding="polygon", alpha=2.0)
+    layer = conv_to_attention(kernel, encoding="polygon", sharpness=2.0)
     with pytest.raises(AssertionError, match="out"):
         assert_equal(applied(layer, images), reference(images, kernel))
 

@@ -17,7 +17,8 @@ from strategies import Bucket, make_case
 
 from convattn.constructions.conversion import conv_to_attention
 from convattn.constructions.geometry import ConvolutionGeometry
-from convattn.constructions.recovery import attention_to_conv, linear_map
+from convattn.constructions.linear_map import linear_map
+from convattn.constructions.recovery import attention_to_conv
 from convattn.encodings import GaussianEncoding
 from convattn.encodings.layer import AttentionLayer, ContentScores
 from convattn.fast.application import apply_attention
@@ -61,7 +62,7 @@ def recover(layer, bucket):
 @pytest.mark.parametrize("bucket", BUCKETS)
 def test_limit_forms_give_back_the_kernel_exactly(bucket, encoding, head_dim):
     case = make_case(bucket, 6, "float64")
-    layer = convert(case, encoding=encoding, exact=False, head_dim=head_dim)
+    layer = convert(case, encoding=encoding, form="limit", head_dim=head_dim)
     kernel, bias, residual = recover(layer, bucket)
     assert_equal(kernel, dense_kernel(case))
     assert_equal(bias, case.bias)
@@ -101,7 +102,7 @@ def test_exact_forms_give_it_back_up_to_rounding(bucket, encoding):
 
 def test_even_kernels_with_dilation_are_given_back():
     kernel = jnp.arange(16.0).reshape(4, 2, 2) - 7
-    layer = conv_to_attention(kernel, dilation=2, exact=False)
+    layer = conv_to_attention(kernel, dilation=2, form="limit")
     assert layer.padding is not None
     recovered = attention_to_conv(layer, 4, image_size=9)
     assert_equal(recovered.kernel, kernel)
@@ -134,7 +135,7 @@ def dense_convolution(kernel, bucket):
 @cache
 def perturbed(bucket):
     """A converted layer whose arrays have all been moved: no convolution any more."""
-    layer = convert(make_case(bucket, 0, "float64"), encoding="quadratic", alpha=1.0)
+    layer = convert(make_case(bucket, 0, "float64"), encoding="quadratic", sharpness=1.0)
     generator = np.random.default_rng(0)
     return jax.tree.map(
         lambda leaf: leaf + jnp.asarray(generator.normal(scale=0.3, size=leaf.shape)), layer
@@ -144,12 +145,6 @@ def perturbed(bucket):
 @cache
 def perturbed_map(bucket):
     return dense_map(perturbed(bucket), bucket.space, bucket.in_channels)
-
-
-def test_the_linear_map_of_a_layer_without_maps_is_unknown():
-    bare = replace(conv_to_attention(jnp.ones((3, 1, 1))), value=None, output=None)
-    with pytest.raises(ValueError, match="neither a value nor an output map"):
-        linear_map(bare, (4,))
 
 
 @pytest.mark.parametrize("bucket", BUCKETS)
@@ -242,7 +237,7 @@ def test_a_layer_with_content_is_linearised_at_zero(key_bias):
 @pytest.mark.slow
 def test_kernels_that_are_too_small_leave_a_residual_and_larger_ones_end_in_zeros():
     case = make_case(BUCKETS[0], 1, "float64")
-    layer = convert(case, exact=False)
+    layer = convert(case, form="limit")
     small, _, residual = attention_to_conv(layer, 1, image_size=(7,))
     assert_equal(small, case.kernel[1:2])
     assert float(residual.relative_frobenius) > 0.1
@@ -251,7 +246,7 @@ def test_kernels_that_are_too_small_leave_a_residual_and_larger_ones_end_in_zero
     assert_equal(residual.relative_frobenius, 0)
 
 
-LAYER = conv_to_attention(np.ones((3, 5, 2, 1), np.float32), patch_size=(2, 3), exact=False)
+LAYER = conv_to_attention(np.ones((3, 5, 2, 1), np.float32), patch_size=(2, 3), form="limit")
 
 
 @pytest.mark.parametrize(
@@ -274,16 +269,8 @@ def test_sizes_that_do_not_fit_are_refused(kernel_size, image_size, message):
         attention_to_conv(LAYER, kernel_size, image_size=image_size)
 
 
-def test_a_value_map_alone_is_the_map_of_its_head():
-    layer = conv_to_attention(np.ones((3, 1, 2), np.float32), exact=False)
-    alone = replace(layer, value=layer.output, output=None)
-    wanted, found = (linear_map(each, (4,)) for each in (layer, alone))
-    assert found.shape == (4, 4, 1, 2)
-    assert_equal(found, wanted)
-
-
 def test_a_bias_is_recovered_as_the_mean_over_a_patch_and_its_gap():
-    layer = conv_to_attention(np.ones((3, 1, 2), np.float32), patch_size=2, exact=False)
+    layer = conv_to_attention(np.ones((3, 1, 2), np.float32), patch_size=2, form="limit")
     assert attention_to_conv(layer, 3, image_size=(6,)).bias is None
     layer = replace(layer, bias=jnp.array([1.0, -2.0, 4.0, -3.0]))
     found = attention_to_conv(layer, 3, image_size=(6,))
@@ -292,7 +279,7 @@ def test_a_bias_is_recovered_as_the_mean_over_a_patch_and_its_gap():
 
 
 def test_a_layer_of_zeros_is_at_no_distance_and_divides_by_none():
-    layer = conv_to_attention(np.zeros((3, 1, 1), np.float32), exact=False)
+    layer = conv_to_attention(np.zeros((3, 1, 1), np.float32), form="limit")
     with jax.debug_nans(True):
         found = attention_to_conv(layer, 3, image_size=(5,))
     assert not jnp.any(found.kernel)
@@ -305,7 +292,7 @@ def test_recovery_can_be_compiled_and_differentiated():
 
     @jax.jit
     def around(weights):
-        layer = conv_to_attention(weights, patch_size=2, exact=False)
+        layer = conv_to_attention(weights, patch_size=2, form="limit")
         return attention_to_conv(layer, 3, image_size=(8,)).kernel
 
     assert_equal(around(kernel), kernel)
@@ -313,7 +300,7 @@ def test_recovery_can_be_compiled_and_differentiated():
     assert_within(jacobian, np.eye(6), gamma(16, roundoff("float64")))
 
     def residual(weights):
-        layer = conv_to_attention(weights, patch_size=2, exact=False, logit=1.0)
+        layer = conv_to_attention(weights, patch_size=2, form="limit", sharpness=1.0)
         return attention_to_conv(layer, 3, image_size=(8,)).residual.relative_frobenius
 
     gradient = jax.jit(jax.grad(residual))(kernel)

@@ -1,5 +1,7 @@
 """What conversion refuses, each by name."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,73 +9,48 @@ import pytest
 
 import convattn as ca
 from convattn.constructions.conversion import conv_to_attention
-from convattn.constructions.regimes import CONSTRUCTIONS
+from convattn.constructions.table import CONSTRUCTIONS
 
 ONES = np.ones((3, 2, 2), np.float32)
 REFUSALS = {
-    "exact quadratic": (
-        {"encoding": "quadratic", "exact": True},
-        "exact=True with encoding='quadratic', which is exact only in the limit alpha",
+    **{
+        f"exact {name}": (
+            {"encoding": name, "form": "exact"},
+            f"form='exact' with encoding='{name}', which is exact only .*'bias' or 'scalar'",
+        )
+        for name in ("quadratic", "enumerated", "rotary", "polygon")
+    },
+    "sharpness of exact bias": (
+        {"form": "exact", "sharpness": 40.0},
+        "sharpness=40.0 belongs to the limit form of encoding='bias'",
     ),
-    "exact enumerated": (
-        {"encoding": "enumerated", "exact": True},
-        "exact=True with encoding='enumerated'.*use encoding='bias' or 'scalar'",
+    "sharpness of bias by default": ({"sharpness": 40.0}, "pass form='limit' or leave sharpness"),
+    "sharpness of scalar by default": (
+        {"encoding": "scalar", "sharpness": 40.0},
+        "sharpness=40.0 belongs to the limit form of encoding='scalar'",
     ),
-    "logit of exact bias": (
-        {"encoding": "bias", "exact": True, "logit": 40.0},
-        "logit=40.0 belongs to the limit form of encoding='bias'",
+    "form a truth value": ({"form": True}, "form=True, but expected 'exact' .*, 'limit' or None"),
+    "form unknown": ({"form": "onehot"}, "form='onehot', but expected 'exact'"),
+    **{
+        f"sharpness {value}": (
+            {"encoding": encoding, "form": "limit", "sharpness": value},
+            f"sharpness={re.escape(str(value))}, but expected a positive finite number in float32",
+        )
+        for encoding in ("quadratic", "bias")
+        for value in (0.0, -2.0, np.inf, np.nan, 1e39, 1e-60)
+    },
+    "several": ({"form": "limit", "sharpness": jnp.ones(3)}, r"sharpness.shape=\(3,\)"),
+    **{
+        f"uniform weight {value}": (
+            {"uniform_weight": value},
+            f"uniform_weight={value}, but expected a number strictly between 0 and 1 in float32",
+        )
+        for value in (0.0, 1.0, -0.5, 1.5, np.nan, 1 - 1e-9, 1e-50)
+    },
+    "several uniform weights": (
+        {"uniform_weight": jnp.full(3, 0.5)},
+        r"uniform_weight.shape=\(3,\)",
     ),
-    "logit of bias by default": ({"logit": 40.0}, "pass exact=False or leave logit out"),
-    "logit of scalar by default": (
-        {"encoding": "scalar", "logit": 40.0},
-        "logit=40.0 belongs to the limit form of encoding='scalar'",
-    ),
-    "alpha of bias": ({"alpha": 46.0}, "encoding='bias' has no such parameter.*takes logit"),
-    "alpha of limit bias": (
-        {"alpha": 46.0, "exact": False},
-        "alpha=46.0 was given, but encoding='bias' has no such parameter",
-    ),
-    "alpha of scalar": (
-        {"encoding": "scalar", "exact": False, "alpha": 46.0},
-        "encoding='scalar' has no such parameter",
-    ),
-    "logit of quadratic": (
-        {"encoding": "quadratic", "logit": 40.0},
-        "encoding='quadratic' has no such parameter; its limit form takes alpha",
-    ),
-    "logit of enumerated": (
-        {"encoding": "enumerated", "logit": 40.0},
-        "encoding='enumerated' has no such parameter",
-    ),
-    "exact rotary": (
-        {"encoding": "rotary", "exact": True},
-        "exact=True with encoding='rotary', which is exact only in the limit alpha",
-    ),
-    "exact polygon": (
-        {"encoding": "polygon", "exact": True},
-        "exact=True with encoding='polygon', which is exact only in the limit alpha",
-    ),
-    "alpha zero": ({"encoding": "quadratic", "alpha": 0.0}, "alpha=0.0, but expected a positive"),
-    "alpha negative": ({"encoding": "enumerated", "alpha": -1.0}, "alpha=-1.0, but expected a pos"),
-    "alpha infinite": ({"encoding": "quadratic", "alpha": np.inf}, "alpha=inf, but .* finite"),
-    "alpha NaN": ({"encoding": "quadratic", "alpha": np.nan}, "alpha=nan, but expected a positive"),
-    "alpha beyond float32": (
-        {"encoding": "quadratic", "alpha": 1e39},
-        r"alpha=1e\+39, but expected a positive finite number in float32",
-    ),
-    "alpha below float32": ({"encoding": "quadratic", "alpha": 1e-60}, "in float32"),
-    "logit zero": ({"exact": False, "logit": 0.0}, "logit=0.0, but expected a positive"),
-    "logit negative": ({"exact": False, "logit": -2.0}, "logit=-2.0, but expected a positive"),
-    "logit beyond float32": ({"exact": False, "logit": 1e39}, "finite number in float32"),
-    "several logits": ({"exact": False, "logit": jnp.ones(3)}, r"logit.shape=\(3,\)"),
-    "leak zero": ({"leak": 0.0}, "leak=0.0, but expected a number strictly between 0 and 1"),
-    "leak one": ({"leak": 1.0}, "leak=1.0, but expected a number strictly between 0 and 1"),
-    "leak negative": ({"leak": -0.5}, "leak=-0.5, but expected a number"),
-    "leak above one": ({"leak": 1.5}, "leak=1.5, but expected a number"),
-    "leak NaN": ({"leak": np.nan}, "leak=nan, but expected a number"),
-    "leak that float32 rounds to one": ({"leak": 1 - 1e-9}, "between 0 and 1 in float32"),
-    "leak that float32 rounds to zero": ({"leak": 1e-50}, "between 0 and 1 in float32"),
-    "several leaks": ({"leak": jnp.full(3, 0.5)}, r"leak.shape=\(3,\)"),
     "unknown encoding": (
         {"encoding": "alibi"},
         "encoding='alibi', but expected one of bias, scalar, quadratic, enumerated, polygon, rot",
@@ -85,12 +62,18 @@ REFUSALS = {
     "stride zero": ({"stride": 0}, "stride=0, but expected"),
     "dilation zero": ({"dilation": 0}, "dilation=0, but expected"),
     "groups": ({"groups": 3}, "groups=3 should divide them"),
-    "alpha a word": (
-        {"encoding": "quadratic", "alpha": "x"},
-        "alpha='x', but expected one real number",
+    "sharpness a word": (
+        {"encoding": "quadratic", "sharpness": "x"},
+        "sharpness='x', but expected one real number",
     ),
-    "logit complex": ({"exact": False, "logit": 1j}, "logit=1j, but expected one real number"),
-    "leak a word": ({"leak": "half"}, "leak='half', but expected one real number"),
+    "sharpness complex": (
+        {"form": "limit", "sharpness": 1j},
+        "sharpness=1j, but expected one real number",
+    ),
+    "uniform weight a word": (
+        {"uniform_weight": "half"},
+        "uniform_weight='half', but expected one real number",
+    ),
     "head_dim a word": ({"head_dim": "4"}, "head_dim='4', but expected an integer ≥ 1"),
     "dilation beyond any image": ({"dilation": 10**22}, "dilation=10*, but expected at most 10485"),
     "stride beyond any image": ({"stride": 10**30}, "stride=10*, but expected at most 1048576"),
@@ -98,11 +81,14 @@ REFUSALS = {
     "patches of 10²³ pixels": ({"patch_size": 10**23}, "patch_size=10*, but expected at most 4096"),
     "head_dim of a billion": ({"head_dim": 10**9}, "head_dim=10*, but expected at most"),
     "head_dim of much memory": ({"head_dim": 2**27}, "value and output maps of 4 heads of dimens"),
-    "a leak without a leak": (
-        {"encoding": "quadratic", "leak": 0.1},
-        "leak=0.1 was given, but only the exact form of encoding='bias' has a leak",
+    "uniform weight of quadratic": (
+        {"encoding": "quadratic", "uniform_weight": 0.1},
+        "uniform_weight=0.1 was given, but only the exact form of encoding='bias' has one",
     ),
-    "a leak in the limit": ({"exact": False, "leak": 0.1}, "leak=0.1 was given, but only the"),
+    "uniform weight in the limit": (
+        {"form": "limit", "uniform_weight": 0.1},
+        "uniform_weight=0.1 was given, but only the",
+    ),
     "groups zero": ({"groups": 0}, "groups=0, but expected an integer ≥ 1"),
 }
 
@@ -133,28 +119,29 @@ def test_scalar_layers_that_rounding_would_swallow_are_refused(shape, dtype, ref
     kernel = jnp.ones(shape, dtype)
     if refused:
         with pytest.raises(ValueError, match=r"amplifies rounding by .* use encoding='bias'"):
-            conv_to_attention(kernel, encoding="scalar", exact=exact)
+            conv_to_attention(kernel, encoding="scalar", form="exact" if exact else "limit")
     else:
-        layer = conv_to_attention(kernel, encoding="scalar", exact=exact)
+        layer = conv_to_attention(kernel, encoding="scalar", form="exact" if exact else "limit")
         assert layer.heads == np.prod(shape[:-2]) + exact
 
 
 def test_the_table_of_encodings_says_what_is_taken():
     for encoding, row in CONSTRUCTIONS.items():
         for exact in (True, False):
+            form = "exact" if exact else "limit"
             if row.exact or not exact:
-                conv_to_attention(ONES, encoding=encoding, exact=exact)
+                conv_to_attention(ONES, encoding=encoding, form=form)
             else:
-                with pytest.raises(ValueError, match="exact=True"):
-                    conv_to_attention(ONES, encoding=encoding, exact=exact)
-        conv_to_attention(ONES, encoding=encoding, exact=False, **{row.limit: 100.0})
+                with pytest.raises(ValueError, match="form='exact'"):
+                    conv_to_attention(ONES, encoding=encoding, form=form)
+        conv_to_attention(ONES, encoding=encoding, form="limit", sharpness=100.0)
 
 
 @pytest.mark.parametrize(
     ("name", "options", "wrong", "right"),
     [
-        ("leak", {}, (-0.5, 0.0, 1.0, 1.5), 0.1),
-        ("alpha", {"encoding": "quadratic"}, (-1.0, 0.0), 46.0),
+        ("uniform_weight", {}, (-0.5, 0.0, 1.0, 1.5), 0.1),
+        ("sharpness", {"encoding": "quadratic"}, (-1.0, 0.0), 46.0),
     ],
 )
 def test_a_traced_number_outside_its_range_gives_nothing_but_nan(name, options, wrong, right):
@@ -169,9 +156,15 @@ def test_a_traced_number_outside_its_range_gives_nothing_but_nan(name, options, 
 
 
 def test_a_traced_leak_is_held_if_it_is_one():
-    held = jax.jit(lambda leak: conv_to_attention(ONES, leak=leak).encoding.leak)
+    held = jax.jit(
+        lambda uniform_weight: (
+            conv_to_attention(ONES, uniform_weight=uniform_weight).encoding.uniform_weight
+        )
+    )
     assert held(0.25) == 0.25
-    assert jnp.isnan(jnp.stack([held(leak) for leak in (-0.5, 0.0, 1.0, 1.5)])).all()
+    assert jnp.isnan(
+        jnp.stack([held(uniform_weight) for uniform_weight in (-0.5, 0.0, 1.0, 1.5)])
+    ).all()
 
 
 def test_maps_too_large_are_refused_before_they_are_made():
@@ -183,7 +176,7 @@ def test_an_image_too_large_is_refused_before_it_is_read():
     layer = conv_to_attention(np.ones((3, 3, 1, 1), np.float32))
     with pytest.raises(ValueError, match="makes 90000 queries and 91204 keys, whose scores"):
         ca.attention_to_conv(layer, 3, image_size=300)
-    narrow = conv_to_attention(np.ones((1, 1, 40, 40), np.float32), exact=False)
+    narrow = conv_to_attention(np.ones((1, 1, 40, 40), np.float32), form="limit")
     with pytest.raises(ValueError, match=r"the linear map of images of \(30, 30\) pixels"):
         ca.attention_to_conv(narrow, 1, image_size=30)
 

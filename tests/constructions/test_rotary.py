@@ -51,6 +51,6 @@ def test_kernels_that_reach_too_far_are_refused():
 
 def test_at_a_small_alpha_it_is_not_the_convolution():
     kernel, images = np.arange(3.0).reshape(3, 1, 1), np.arange(5.0).reshape(1, 5, 1)
-    layer = conv_to_attention(kernel, encoding="rotary", alpha=2.0)
+    layer = conv_to_attention(kernel, encoding="rotary", sharpness=2.0)
     with pytest.raises(AssertionError, match="out"):
         assert_equal(applied(layer, images), reference(images, kernel))

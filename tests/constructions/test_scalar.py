@@ -113,7 +113,7 @@ def test_weights_and_gains_are_the_powers_of_the_bases(exact, dtype):
     geometry = ConvolutionGeometry.of((3,), 2)
     count, keys = geometry.heads, 6
     maps = jnp.ones((count, 2, 2), dtype)
-    encoding, _ = scalar_construction(maps, geometry, exact)
+    encoding, _ = scalar_construction(maps, geometry, exact=exact)
     assert encoding.heads == count + exact
     assert_dtype(encoding.log_bases, dtype)
     grid = TokenGrid((4,), ((1, 1),))
@@ -131,9 +131,9 @@ def test_weights_and_gains_are_the_powers_of_the_bases(exact, dtype):
     assert_within(products, expected, (factor - 1) * expected)
 
 
-def test_the_logit_of_the_limit_is_the_one_given():
+def test_the_sharpness_of_the_limit_is_the_one_given():
     geometry = ConvolutionGeometry.of((3,), 2)
-    given, _ = scalar_construction(jnp.ones((geometry.heads, 2, 2)), geometry, False, 7.0)
+    given, _ = scalar_construction(jnp.ones((geometry.heads, 2, 2)), geometry, 7.0, exact=False)
     assert given.logit == 7
 
 

@@ -16,18 +16,19 @@ from convattn.constructions.zero_token import (
 )
 from convattn.encodings import BiasEncoding, QuadraticEncoding, QuadraticGridEncoding
 from convattn.encodings.layer import ContentScores
-from convattn.ledger.evidence import exact_convolution
 from convattn.operators.shifts import TokenGrid
+from convattn_ledger.evidence import exact_convolution
 
 KERNEL = np.random.default_rng(0).integers(-3, 4, (3, 5, 2, 3))
 IMAGES = np.random.default_rng(1).integers(0, 9, (2, 4, 6, 2))
 
 
 def layer_of(encoding, dtype="float32", **options):
-    name = {"quadratic": "alpha", "bias": "logit"}[encoding]
     kernel = jnp.asarray(KERNEL, dtype)
-    sharpness = {name: 2048.0 if dtype == "float64" else 256.0}
-    return ca.conv_to_attention(kernel, encoding=encoding, exact=False, **sharpness, **options)
+    sharpness = 2048.0 if dtype == "float64" else 256.0
+    return ca.conv_to_attention(
+        kernel, encoding=encoding, form="limit", sharpness=sharpness, **options
+    )
 
 
 def test_the_scores_are_half_way():
@@ -66,7 +67,7 @@ def test_the_weights_are_those_of_one_more_key(encoding):
     ("dtype", "options"),
     [
         ("float32", {}),
-        ("float32", {"stride": (2, 1)}),
+        ("float32", {"stride": (2, 1), "padding": "SAME_TORCH"}),
         ("float64", {"patch_size": (4, 3)}),
         ("bfloat16", {"patch_size": 2}),
     ],
@@ -77,12 +78,12 @@ def test_it_is_the_zero_padded_convolution(encoding, dtype, options):
     assert_dtype(result, dtype)
     expected = exact_convolution(IMAGES, KERNEL)[:, :: layer.subsampling[0]]
     assert_equal(result, jnp.asarray(expected, "float64").astype(dtype))
-    bare = ca.apply_attention(layer, jnp.asarray(IMAGES, dtype), ring=False)
+    bare = ca.apply_attention(layer, jnp.asarray(IMAGES, dtype), border="none")
     assert (np.asarray(bare, float) != expected).any()
 
 
 def test_integer_images_become_floats_where_the_layer_has_no_maps():
-    layer = ca.conv_to_attention(jnp.ones((3, 1, 1)), exact=False, logit=1.0)
+    layer = ca.conv_to_attention(jnp.ones((3, 1, 1)), form="limit", sharpness=1.0)
     bare = replace(layer, encoding=layer.encoding.take_heads((0,)), output=None)
     result = attend_with_zero_token(bare, jnp.array([[[1], [2], [4]]]))
     assert_dtype(result, "float32")

@@ -35,29 +35,31 @@ def test_scores_are_the_table_and_zero_where_it_has_no_entry(grid, seed):
     assert_equal(compiled_scores(encoding, grid), slow_shift_scores(grid, HEADS, score))
 
 
-def leaky(offsets, leak, dtype="float64"):
+def leaky(offsets, uniform_weight, dtype="float64"):
     """One head for each offset, and one without bias."""
     table = jnp.eye(len(offsets) + 1, len(offsets), dtype=dtype)
-    return BiasEncoding(table, jnp.asarray(float(leak), dtype), offsets)
+    return BiasEncoding(table, jnp.asarray(float(uniform_weight), dtype), offsets)
 
 
-def leaky_weight_factor(leak, keys, u):
+def leaky_weight_factor(uniform_weight, keys, u):
     """How far a weight can be off, as a factor.
 
     M = log1p(x) with x = N((1-ε)/ε), three roundings in x: log1p(x) has the derivative 1/(1+x), so
     they shift M by at most γ_3, and log1p itself by 8uM. Scores are M or zero, and M - M and 0 - M
     are exact.
     """
-    height = math.log1p(keys * (1 - leak) / leak)
+    height = math.log1p(keys * (1 - uniform_weight) / uniform_weight)
     shift = 3 * u / (1 - 3 * u) + ELEMENTARY * u * height
     return softmax_factor(shift, keys, u)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("leak", LEAKS)
+@pytest.mark.parametrize("uniform_weight", LEAKS)
 @pytest.mark.parametrize("grid", [*GRIDS, TokenGrid((37,), ((1, 0),))])
-def test_softmax_is_the_one_hot_row_and_the_uniform_row_mixed_by_the_leak(grid, leak, dtype):
+def test_softmax_is_the_one_hot_row_and_the_uniform_row_mixed_by_the_leak(
+    grid, uniform_weight, dtype
+):
     """(1-ε) one-hot + ε/N where the key exists, 1/N where it does not, in rational numbers."""
     offsets = offsets_of(len(grid.queries))
     queries, keys = places(grid)
@@ -67,16 +69,18 @@ def test_softmax_is_the_one_hot_row_and_the_uniform_row_mixed_by_the_leak(grid, 
         for query in queries:
             target = offset and tuple(q + d for q, d in zip(query, offset, strict=True))
             if target in keys:
-                row = [(1 - leak) * (key == target) + leak / count for key in keys]
+                row = [
+                    (1 - uniform_weight) * (key == target) + uniform_weight / count for key in keys
+                ]
             else:
                 row = [Fraction(1, count)] * count
             assert sum(row) == 1
             exact.append([float(weight) for weight in row])
     expected = np.array(exact).reshape(len(offsets) + 1, len(queries), count)
-    scores = compiled_scores(leaky(offsets, leak, dtype), grid)
+    scores = compiled_scores(leaky(offsets, uniform_weight, dtype), grid)
     assert_dtype(scores, dtype)
     weights = jax.nn.softmax(scores, axis=-1)
-    factor = leaky_weight_factor(float(leak), count, roundoff(dtype))
+    factor = leaky_weight_factor(float(uniform_weight), count, roundoff(dtype))
     assert factor < 1.01  # the bound says something
     assert_within(weights, expected, (factor - 1 + roundoff("float64")) * expected)
 

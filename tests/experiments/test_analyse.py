@@ -2,15 +2,16 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-from experiments.conftest import EXPERIMENTS
 from lab.analysis.synthetic_runs import write_run
 
-from convattn.cli.analyse import main
-from convattn.lab.analysis import figures as drawing
-from convattn.lab.models.settings import EncoderSettings, ResNetSettings
+from convattn_lab.analysis import figures as drawing
+from convattn_lab.commands.analyse import main
+from convattn_lab.models.settings import EncoderSettings, ResNetSettings
 
+EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 PICTURES = {
     ("curves",): "curves",
     ("centers",): "centers",
@@ -46,8 +47,8 @@ def saved(monkeypatch):
     def save_picture(figure, folder, name):
         return [folder / f"{name}.{suffix}" for suffix in ("png", "svg")]
 
-    for module in ("networks.diagnosis.picture", "lab.analysis.figures"):
-        monkeypatch.setattr(f"convattn.{module}.save_picture", save_picture)
+    for module in ("convattn.diagnosis.picture", "convattn_lab.analysis.figures"):
+        monkeypatch.setattr(f"{module}.save_picture", save_picture)
 
 
 @pytest.mark.parametrize("words", PICTURES)

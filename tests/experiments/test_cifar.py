@@ -14,8 +14,8 @@ import pytest
 from lab.data.cifar_files import cifar10_binary, write_folder, write_tar
 from lab.runs.tiny_runs import write_pictures
 
-from convattn.cli.experiments.cifar import main
-from convattn.lab.runs.directory import RunDirectory
+from convattn_lab.commands.cifar import main
+from convattn_lab.runs.directory import RunDirectory
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "experiments" / "cifar.py"

@@ -10,15 +10,15 @@ import pytest
 from flax import nnx
 from lab.runs.tiny_runs import shrunk, write_pictures
 
-from convattn.lab.models.build import build_model
-from convattn.lab.models.settings import SelfAttentiveResNetSettings
-from convattn.lab.models.sizes import parameter_count
-from convattn.lab.records.experiments import differences, paper_settings
-from convattn.lab.runs.arguments import read_arguments
-from convattn.lab.runs.configs import find_configs
-from convattn.lab.runs.launch import launch
-from convattn.lab.runs.settings import RunSettings
-from convattn.lab.settings import to_json
+from convattn_lab.commands.cifar import read_arguments
+from convattn_lab.models.build import build_model
+from convattn_lab.models.settings import SelfAttentiveResNetSettings
+from convattn_lab.models.sizes import parameter_count
+from convattn_lab.records.experiments import differences, paper_settings
+from convattn_lab.runs.configs import find_configs
+from convattn_lab.runs.launch import launch
+from convattn_lab.runs.settings import RunSettings
+from convattn_lab.settings import to_json
 
 FOLDER = Path(__file__).parents[2] / "experiments" / "configs"
 CONFIGS = find_configs(FOLDER)

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from lab.runs.test_record import finished
+from lab.records.test_record import finished
 
 ROOT = Path(__file__).parents[2]
 

@@ -36,10 +36,10 @@ from benchmarks.training.torch_model import (
 from comparison import assert_within, gamma
 from flax import nnx
 
-from convattn.lab.models.encoder import Encoder
-from convattn.lab.models.settings import EncoderSettings
-from convattn.lab.training.optimizer import decays
-from convattn.lab.training.settings import TrainingSettings
+from convattn_lab.models.encoder import Encoder
+from convattn_lab.models.settings import EncoderSettings
+from convattn_lab.training.optimizer import decays
+from convattn_lab.training.settings import TrainingSettings
 
 needs_torch = pytest.mark.skipif(
     importlib.util.find_spec("torch") is None, reason="torch is not installed"

@@ -37,15 +37,15 @@ def convert(kernel, bias, bucket: Bucket, encoding: str = "quadratic", **options
         bias,
         patch_size=bucket.patch_size,
         encoding=encoding,
-        exact=False,
+        form="limit",
         **bucket.options,
         **options,
     )
 
 
-@partial(jax.jit, static_argnames=("bucket", "encoding", "ring"))
-def converted(images, kernel, bias, bucket, encoding="quadratic", ring=None):
-    return apply_attention(convert(kernel, bias, bucket, encoding), images, ring=ring)
+@partial(jax.jit, static_argnames=("bucket", "encoding", "border"))
+def converted(images, kernel, bias, bucket, encoding="quadratic", border="zeros"):
+    return apply_attention(convert(kernel, bias, bucket, encoding), images, border=border)
 
 
 convolved = jax.jit(conv, static_argnames=("stride", "dilation", "groups", "padding"))
@@ -83,7 +83,7 @@ SQUARE = Bucket(2, (6, 5), (3, 5), 2, 3, (1, 1), (1, 1), patch_size=(1, 1))
 def test_the_bare_grid_is_right_inside_and_wrong_at_the_border():
     case = make_case(SQUARE, 3)
     expected = convolved(*case.cast())
-    bare = converted(*case.cast(), bucket=SQUARE, ring=False)
+    bare = converted(*case.cast(), bucket=SQUARE, border="none")
     assert_equal(bare[:, 1:-1, 2:-2], expected[:, 1:-1, 2:-2])
     with pytest.raises(AssertionError, match="entries differ"):
         assert_equal(bare[:, 0], expected[:, 0])
@@ -92,20 +92,22 @@ def test_the_bare_grid_is_right_inside_and_wrong_at_the_border():
 
 
 @pytest.mark.slow
-def test_every_way_to_ask_for_a_ring():
+def test_rings_of_every_width():
     case = make_case(SQUARE, 4)
     expected = convolved(*case.cast())
-    run = jax.jit(apply_attention, static_argnames="ring")
+    run = jax.jit(apply_attention, static_argnames="border")
     layer = convert(*case.cast()[1:], SQUARE)
     images = case.cast()[0]
     assert layer.ring == ((1, 1), (2, 2))
-    for ring in (None, True, ((1, 1), (2, 2)), 2, ((1, 3), (4, 2))):
-        assert_equal(run(layer, images, ring=ring), expected)
-    assert_equal(apply_attention(layer, images, ring=[(1, 1), (2, 2)]), expected)
-    bare = run(layer, images, ring=False)
-    for ring in (0, ((0, 0), (0, 0))):
-        assert_equal(run(layer, images, ring=ring), bare)
-    half = run(layer, images, ring=((1, 0), (2, 2)))
+    assert_equal(run(layer, images), run(layer, images, border="zeros"))
+
+    def of_ring(*ring):
+        return run(dataclasses.replace(layer, ring=ring), images)
+
+    for ring in (((1, 1), (2, 2)), ((2, 2), (2, 2)), ((1, 3), (4, 2))):
+        assert_equal(of_ring(*ring), expected)
+    assert_equal(run(layer, images, border="none"), of_ring((0, 0), (0, 0)))
+    half = of_ring((1, 0), (2, 2))
     assert_equal(half[:, :-1], expected[:, :-1])
     with pytest.raises(AssertionError, match="entries differ"):
         assert_equal(half, expected)
@@ -139,12 +141,8 @@ def tiny_layer(**changes) -> AttentionLayer:
         ((1, 0, 6, 2), {}, "expected every axis but the batch to be ≥ 1"),
         ((1, 4, 6, 2), {"backend": "fast"}, "backend='fast', but expected one of auto, dense"),
         ((1, 4, 6, 2), {"backend": None}, "backend=None, but expected one of"),
-        ((1, 4, 6, 2), {"ring": -1}, "ring=-1, but expected None .* 2 pairs"),
-        ((1, 4, 6, 2), {"ring": 1.0}, "ring=1.0, but"),
-        ((1, 4, 6, 2), {"ring": "1"}, "ring='1', but"),
-        ((1, 4, 6, 2), {"ring": ()}, r"ring=\(\), but"),
-        ((1, 4, 6, 2), {"ring": ((1, 1),)}, r"ring=\(\(1, 1\),\), but"),
-        ((1, 4, 6, 2), {"ring": ((1, -1), (0, 0))}, "ring=.*, but"),
+        ((1, 4, 6, 2), {"border": False}, "border=False, but expected 'zeros' .* or 'none'"),
+        ((1, 4, 6, 2), {"border": "edge"}, "border='edge', but expected 'zeros'"),
     ],
 )
 @pytest.mark.usefixtures("unchecked")
@@ -206,7 +204,7 @@ def test_a_pixel_that_is_not_finite_is_never_hidden(backend, encoding, exact, pi
     images[0, 1, 1] = pixel
     lost = ~np.isfinite(conv(images, kernel))
     assert lost.sum() == 3 * 3 * 2
-    layer = conv_to_attention(kernel, encoding=encoding, exact=exact)
+    layer = conv_to_attention(kernel, encoding=encoding, form="exact" if exact else "limit")
     out = np.asarray(apply_attention(layer, images, backend=backend))
     assert_equal(~np.isfinite(out), lost if backend == "windowed" else np.ones_like(lost))
 
@@ -258,7 +256,9 @@ def test_content_alone_attends_to_the_tokens_of_one_kind():
     layer = AttentionLayer(flat, None, None, None, kind_content(1), (1,), (1,), (1,), ((0, 0),))
     expected = np.stack([images[0, kind == KINDS].mean(0) for kind in KINDS])
     assert_equal(apply_attention(layer, images)[0], expected)
-    assert_equal(apply_attention(layer, images, ring=2)[0], expected)  # zeros are of no kind
+    assert_equal(
+        apply_attention(dataclasses.replace(layer, ring=((2, 2),)), images)[0], expected
+    )  # zeros are of no kind
     without = dataclasses.replace(layer, content=None)
     with pytest.raises(AssertionError, match="entries differ"):
         assert_equal(apply_attention(without, images)[0], expected)

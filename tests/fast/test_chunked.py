@@ -14,13 +14,13 @@ from comparison import assert_equal, assert_within
 from fast.layers import LayerBucket, make_layer_case, quadratic
 from token_grids import IMAGES, SEQUENCES
 
-from convattn.bounds.back_ends.bounds import value_bound
 from convattn.encodings import AbsoluteEncoding, AxialEncoding, QuadraticEncoding
 from convattn.encodings.layer import AttentionLayer, ContentScores
 from convattn.fast.application import apply_attention
 from convattn.fast.chunked import CHUNKED, default_chunk, scorer
 from convattn.fast.options import AttentionOptions
 from convattn.operators.shifts import TokenGrid
+from convattn_ledger.bounds.back_ends.bounds import value_bound
 
 
 def apply(name, case, **options):

@@ -14,8 +14,8 @@ from convattn.encodings import BiasEncoding, ScalarEncoding
 from convattn.encodings.layer import AttentionLayer, ContentScores
 from convattn.fast.dense import attend, layer_weights, softmax_weights, work
 from convattn.fast.options import AttentionOptions
-from convattn.ledger.evidence.exact_attention import exact_softmax
 from convattn.operators.shifts import TokenGrid
+from convattn_ledger.evidence.exact_attention import exact_softmax
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 

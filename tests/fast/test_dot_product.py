@@ -11,13 +11,13 @@ from fast.layers import LAYER_BUCKETS, make_layer_case
 from jax import lax
 from matrix_products import precisions
 
-from convattn.bounds.back_ends.bounds import value_bound
 from convattn.encodings import BiasEncoding
 from convattn.encodings.layer import AttentionLayer, ContentScores
 from convattn.fast.application import apply_attention
 from convattn.fast.dot_product import DOT_PRODUCT, attend, precision_name
 from convattn.fast.options import AttentionOptions, Dropout
 from convattn.operators.shifts import TokenGrid
+from convattn_ledger.bounds.back_ends.bounds import value_bound
 
 RING = ((1, 0), (0, 2))
 CONTENT = next(bucket for bucket in LAYER_BUCKETS if bucket.content)

@@ -15,7 +15,7 @@ from convattn.fast.application import apply_attention
 from convattn.fast.dropout import dropped_draws, keep_scale, kept_scale
 from convattn.fast.options import AttentionOptions, Dropout
 from convattn.fast.selection import BACK_ENDS
-from convattn.lab.models.dropout import drop
+from convattn.nnx.layers.dropout import drop
 
 PLAIN = LayerBucket(quadratic, 2, 2, (3, 4), ((1, 0), (0, 2)), 3, output=5)
 CASE = make_layer_case(PLAIN, 1, "float64")

@@ -58,7 +58,7 @@ def test_modules_with_strides_groups_and_a_filled_ring():
 SIZES = "batch, height, width, 2"
 OPTIONS = [
     {"stride": 2}, {"stride": (1, 3), "dilation": 2}, {"padding": "REFLECT"}, {"padding": "MEAN"},
-    {"padding": "CIRCULAR", "stride": 2}, {"padding": "SAME_XLA", "stride": 3},
+    {"padding": "CIRCULAR", "stride": 2}, {"padding": "SAME", "stride": 3},
     {"padding": [(1, 1), (0, 2)]}, {"patch_size": 2}, {"padding": "EDGE", "patch_size": 3},
     {"encoding": "enumerated"}, {"encoding": "polygon"}, {"padding": "VALID"},
 ]  # fmt: skip
@@ -78,7 +78,7 @@ def of_every_size(function, sizes, shapes, constraints=()):
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_heads_at_few_offsets_serve_every_size(backend, options):
     kernel = jnp.arange(54, dtype=jnp.float32).reshape(3, 3, 2, 3) % 7 - 3
-    layer = conv_to_attention(kernel, kernel[0, 0, 0], exact=False, **options)
+    layer = conv_to_attention(kernel, kernel[0, 0, 0], form="limit", **options)
     step = layer.patch_size[0] if layer.padding is None else 1
     shapes = [(1, 6, 8, 2), (3, 10, 4, 2)]
     run = lambda images: apply_attention(layer, images, backend=backend)  # noqa: E731
@@ -108,8 +108,13 @@ def test_the_exact_form_serves_every_size(padding):
 
 
 def test_modules_serve_every_size():
-    options = {"feature_group_count": 2, "padding": "CIRCULAR", "exact": False, "rngs": nnx.Rngs(0)}
-    strided = AttentionConv(2, 2, (3, 3), strides=2, exact=False, rngs=nnx.Rngs(0))
+    options = {
+        "feature_group_count": 2,
+        "padding": "CIRCULAR",
+        "form": "limit",
+        "rngs": nnx.Rngs(0),
+    }
+    strided = AttentionConv(2, 2, (3, 3), strides=2, form="limit", rngs=nnx.Rngs(0))
     net = nnx.Sequential(strided, AttentionConv(2, 2, (3, 3), **options))
     for result, expected in of_every_size(net, SIZES, [(1, 6, 7, 2), (2, 9, 4, 2)]):
         assert_within(result, expected, np.full(expected.shape, 1e-4))
@@ -127,7 +132,7 @@ def test_other_back_ends_ask_for_concrete_sizes(backend):
         f"images of symbolic sizes, tokens (height, width), but backend={backend!r} expected "
     )
     assert ("take backend='shift'" in message) == (encoding == "bias")
-    module = AttentionConv(2, 1, (3, 3), backend=backend, rngs=nnx.Rngs(0))
+    module = AttentionConv(2, 1, (3, 3), padding="CIRCULAR", backend=backend, rngs=nnx.Rngs(0))
     if encoding == "bias":
         with pytest.raises(ValueError, match=r"symbolic sizes, tokens \(height \+ 2, width"):
             list(of_every_size(module, SIZES, []))
@@ -137,7 +142,7 @@ def test_maps_and_narrow_rings_ask_for_concrete_sizes():
     layer = conv_to_attention(jnp.ones((3, 3, 2, 1)))
     for run, expected in (
         (lambda images: attention_maps(layer, images).weights, "weights of every query and key"),
-        (lambda images: apply_attention(layer, images, ring=False), "do not see every offset"),
+        (lambda images: apply_attention(layer, images, border="none"), "do not see every offset"),
         (lambda i: apply_attention(layer, i, backend="windowed", windows=[((0, 0),) * 2] * 10),
          "windowed"),
     ):  # fmt: skip

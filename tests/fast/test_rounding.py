@@ -14,22 +14,21 @@ from hypothesis import given
 from strategies import seeds
 
 import convattn as ca
-from convattn.bounds.back_ends.bounds import gradient_bounds, value_bound
-from convattn.bounds.back_ends.paths import (
+from convattn.operators.attention import multi_head_self_attention
+from convattn_ledger.bounds.back_ends.bounds import gradient_bounds, value_bound
+from convattn_ledger.bounds.back_ends.paths import (
     WeightRounding,
     count_roundings,
     ringed,
     softmax_majorants,
     weight_rounding,
 )
-from convattn.bounds.back_ends.scores import (
+from convattn_ledger.bounds.back_ends.scores import (
     PairScores,
     exact_scores,
-    gain_majorant,
     score_majorant,
     score_roundings,
 )
-from convattn.operators.attention import multi_head_self_attention
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
@@ -80,7 +79,7 @@ def test_gain_majorant_counts_what_cancels():
     encoding = make_layer_case(bucket, 3, "float64").layer.encoding
     logs, exponents = np.asarray(encoding.log_bases), np.asarray(encoding.exponents)
     powers = np.exp(exponents[:, None] * logs)
-    found, pull = jax.vjp(lambda part: gain_majorant(part, 1), encoding)
+    found, pull = jax.vjp(lambda part: part.gain_majorant(1), encoding)
     bound = 50 * np.finfo(float).eps * (powers.sum(1) + 3)
     assert_within(found, powers.sum(axis=1) + 3, bound)
     (back,) = pull(jnp.ones(bucket.heads))

@@ -13,7 +13,6 @@ from fast.programs import largest_intermediate
 from fast.tree_comparison import assert_tree_within
 
 import convattn as ca
-from convattn.bounds.back_ends.bounds import gradient_bounds, value_bound
 from convattn.encodings import QuadraticGridEncoding
 from convattn.encodings.axis_scores import free_groups
 from convattn.encodings.layer import ContentScores
@@ -22,6 +21,7 @@ from convattn.fast.selection import choose_backend
 from convattn.fast.separable import back_end as separable
 from convattn.fast.separable.back_end import AxisFactors, rows_first
 from convattn.operators.shifts import TokenGrid
+from convattn_ledger.bounds.back_ends.bounds import gradient_bounds, value_bound
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 

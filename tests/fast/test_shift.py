@@ -214,13 +214,15 @@ def test_with_a_stride_values_and_all_gradients_are_those_of_dense(
         assert_within(one, two, accuracy * np.asarray(bound), f"{name}, {maps}, {where}")
 
 
-@pytest.mark.parametrize("ring", [None, False])
+@pytest.mark.parametrize("border", ["zeros", "none"])
 @pytest.mark.parametrize("stride", [2, 3])
-def test_queries_that_the_stride_leaves_out_are_not_computed(stride: int, ring: Any) -> None:
+def test_queries_that_the_stride_leaves_out_are_not_computed(stride: int, border: str) -> None:
     """No value of the program has as many numbers as the result at stride 1."""
-    layer = ca.conv_to_attention(np.ones((3, 3, 1, 64), np.float32), stride=stride)
+    layer = ca.conv_to_attention(
+        np.ones((3, 3, 1, 64), np.float32), stride=stride, padding="SAME_TORCH"
+    )
     images = jnp.ones((1, 32, 31, 1), jnp.float32)
-    run = partial(apply_attention, backend="shift", ring=ring)
+    run = partial(apply_attention, backend="shift", border=border)
     assert largest_intermediate(jax.make_jaxpr(run)(layer, images).jaxpr) < 32 * 31 * 64 / 3
     whole = replace(layer, stride=(1, 1))
     assert largest_intermediate(jax.make_jaxpr(run)(whole, images).jaxpr) >= 32 * 31 * 64
@@ -236,7 +238,7 @@ def test_queries_that_the_stride_leaves_out_are_not_computed(stride: int, ring: 
 def test_the_bounds_are_tight_enough_to_see_a_wrong_leak() -> None:
     layer, grid = make_layer(ENCODINGS["leak"], "output", WIDE_RING), TokenGrid((4, 5), WIDE_RING)
     images, cotangent = random(12, 2, 4, 5, FEATURES), random(13, 2, 4, 5, 3)
-    wrong = replace(layer.encoding, leak=layer.encoding.leak * (1 + 1e-10))
+    wrong = replace(layer.encoding, uniform_weight=layer.encoding.uniform_weight * (1 + 1e-10))
     got = apply_attention(replace(layer, encoding=wrong), images, backend="shift")
     wanted = apply_attention(layer, images, backend="dense")
     bound = (
@@ -274,7 +276,7 @@ def test_the_sum_over_all_tokens_is_taken_in_float32(narrow: str) -> None:
 ONE_HOT = [
     ((3, 2), {}, (4, 6), None),
     ((3, 3), {"patch_size": 2}, (4, 6), None),
-    ((3, 3), {"encoding": "enumerated"}, (4, 1), 2),
+    ((3, 3), {"encoding": "enumerated"}, (4, 1), ((2, 2), (2, 2))),
     (
         (2, 5),
         {"dilation": (2, 1), "padding": ((0, 2), (2, 2))},  # centred, so that other rings may lie
@@ -306,8 +308,9 @@ def test_one_hot_layers_on_integers_are_the_convolution(
         request.getfixturevalue("implicit_promotion")
     kernel = jnp.asarray(generator.integers(-2, 3, (*kernel_size, 2, 3)), weights)
     images = jnp.asarray(generator.integers(0, 4, (2, *space, 2)), dtype)
-    layer = ca.conv_to_attention(kernel, exact=False, **options)
-    got = apply_attention(layer, images, ring=ring, backend="shift")
+    layer = ca.conv_to_attention(kernel, form="limit", **options)
+    layer = layer if ring is None else replace(layer, ring=ring)
+    got = apply_attention(layer, images, backend="shift")
     assert got.dtype == jnp.dtype(weights)
     convolution = {k: v for k, v in options.items() if k in ("dilation", "padding")}
     assert_equal(got, ca.conv(images.astype(weights), kernel, **convolution))
@@ -371,14 +374,14 @@ def largest_intermediate(jaxpr: Any) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ring", [None, False])
-def test_no_matrix_of_queries_and_keys_is_formed(ring: Any) -> None:
+@pytest.mark.parametrize("border", ["zeros", "none"])
+def test_no_matrix_of_queries_and_keys_is_formed(border: str) -> None:
     layer = ca.conv_to_attention(np.ones((3, 3, 2, 3), np.float32))
     images = jnp.ones((1, 40, 30, 2), jnp.float32)
 
     def program(backend: str) -> Any:
         def loss(layer: AttentionLayer, x: Array) -> Array:
-            return apply_attention(layer, x, ring=ring, backend=backend).sum()
+            return apply_attention(layer, x, border=border, backend=backend).sum()
 
         return jax.make_jaxpr(jax.value_and_grad(loss, argnums=(0, 1)))(layer, images).jaxpr
 

@@ -59,7 +59,7 @@ def test_back_ends_and_gradients_trace_under_strict_promotion(
         own = windows if name == "windowed" else None
 
         def total(layer: Any, images: jax.Array, name: str = name, own: Any = own) -> jax.Array:
-            result = ca.apply_attention(layer, images, ring=bucket.ring, backend=name, windows=own)
+            result = ca.apply_attention(layer, images, backend=name, windows=own)
             return result.sum()
 
         jax.make_jaxpr(jax.grad(total, argnums=(0, 1)))(case.layer, case.images)
@@ -144,7 +144,7 @@ def test_halves_in_back_ends_and_their_gradients(
 
 
 @pytest.mark.parametrize("dtype", HALVES)
-@pytest.mark.parametrize("padding", ["SAME", "MEAN", "CIRCULAR", "SAME_XLA"])
+@pytest.mark.parametrize("padding", ["SAME", "MEAN", "CIRCULAR", "SAME_TORCH"])
 def test_halves_in_conv_and_filled_rings(padding: str, dtype: Any, strict_promotion: None) -> None:
     kernel, bias = cast(THREE_CHANNELS, dtype), jnp.ones(2, dtype)
     layer = ca.conv_to_attention(kernel, bias, padding=padding, stride=2)
@@ -157,9 +157,9 @@ def test_halves_in_conv_and_filled_rings(padding: str, dtype: Any, strict_promot
 @pytest.mark.parametrize("dtype", [jnp.float32, *HALVES])
 def test_constructions_and_recovery(dtype: Any, strict_promotion: None) -> None:
     kernel = cast(THREE_CHANNELS, dtype)
-    jax.make_jaxpr(ca.two_layers(kernel))(cast(IMAGES, dtype))
-    ca.approximate_convolution(kernel, 4)
-    layer = ca.conv_to_attention(kernel, heads="fewest")
+    jax.make_jaxpr(ca.conv_to_two_layers(kernel))(cast(IMAGES, dtype))
+    ca.approximate_conv(kernel, 4)
+    layer = ca.conv_to_attention(kernel, num_heads="min")
     ca.conv_to_attention(kernel, head_dim=1)
     ca.attention_to_conv(layer, 3, image_size=(6, 6))
     operators.sac_from_convolution(kernel)
@@ -167,7 +167,7 @@ def test_constructions_and_recovery(dtype: Any, strict_promotion: None) -> None:
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, *HALVES])
-@pytest.mark.parametrize("options", [{}, {"padding": "REFLECT", "strides": 2}, {"exact": False}])
+@pytest.mark.parametrize("options", [{}, {"padding": "REFLECT", "strides": 2}, {"form": "limit"}])
 def test_modules_and_gradients(options: dict[str, Any], dtype: Any, strict_promotion: None) -> None:
     kernel = cast(THREE_CHANNELS, dtype)
     graph, state = nnx.split(AttentionConv.from_kernel(kernel, jnp.ones(2, dtype), **options))
@@ -201,7 +201,7 @@ def test_conv_and_the_layer_run_under_the_transfer_guard(padding: str) -> None:
     jax.clear_caches()
     with jax.transfer_guard("disallow"):
         result = ca.conv(images, kernel, bias, padding=padding)
-        layer = ca.conv_to_attention(kernel, bias, padding=padding, exact=False)
+        layer = ca.conv_to_attention(kernel, bias, padding=padding, form="limit")
         attended = ca.apply_attention(layer, images)
         gradient = jax.grad(lambda images: ca.conv(images, kernel, bias, padding=padding).sum())
         jax.jit(gradient)(images)  # eagerly JAX itself transfers the 1 that it starts from

@@ -36,7 +36,7 @@ def read_arrays(content: bytes, folder: Path) -> None:
     if refused is None:
         _compared(content, file)
     if chosen(content, 100):
-        told = command(folder, content, "convert", "--layer", "no such layer")
+        told = command(folder, content, "convert kernel", "--layer", "no such layer")
         reason = "has no layer" if refused is None else str(refused).partition("given")[2][:20]
         if reason not in told and "is an attention layer" not in told and "\\" not in told:
             raise Disagreement(f"the library says {refused}, the command {told}")

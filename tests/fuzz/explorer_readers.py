@@ -46,9 +46,9 @@ def _server() -> tuple[int, list[str]]:
 
     import uvicorn
 
-    from convattn.page.explorer.model import ExploredModel
-    from convattn.page.explorer.run import Server, listening
-    from convattn.page.explorer.server import explorer
+    from convattn_lab.explorer.model import ExploredModel
+    from convattn_lab.explorer.run import Server, listening
+    from convattn_lab.explorer.server import explorer
 
     problems: list[str] = []
     handler = logging.Handler(logging.ERROR)
@@ -69,7 +69,7 @@ def _server() -> tuple[int, list[str]]:
 def _explored_source() -> Any:
     import tempfile
 
-    from convattn.page.explorer.opening import open_source
+    from convattn_lab.explorer.opening import open_source
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "layer.safetensors")
@@ -112,8 +112,8 @@ def request_seeds() -> list[bytes]:
 
 def read_explored(content: bytes, folder: Path) -> None:
     """A file that the explorer opens, shown for one query."""
-    from convattn.page.explorer.model import ExploredModel
-    from convattn.page.explorer.opening import open_source
+    from convattn_lab.explorer.model import ExploredModel
+    from convattn_lab.explorer.opening import open_source
 
     path = folder / "given"
     path.write_bytes(content)

@@ -14,7 +14,7 @@ from fuzz.reader import Disagreement, chosen, packed, same, unpacked
 
 def cifar_files(side: int = 1) -> dict[str, bytes]:
     """CIFAR-10, binary, of one image a batch."""
-    from convattn.lab.data.cifar import TEST_BATCH, TRAINING_BATCHES
+    from convattn.data.cifar import TEST_BATCH, TRAINING_BATCHES
 
     return {name: bytes([3]) + bytes(3072) for name in (*TRAINING_BATCHES, TEST_BATCH)}
 
@@ -65,7 +65,7 @@ def tar_of(files: Mapping[str, bytes], mode: str = "w") -> bytes:
 
 def read_archive(content: bytes, folder: Path) -> None:
     """A tar archive of images."""
-    from convattn.lab.data.datasets import read_dataset
+    from convattn.data.datasets import read_dataset
 
     path = folder / "given"
     path.write_bytes(content)
@@ -87,7 +87,7 @@ def archive_seeds() -> list[bytes]:
 
 def read_folder(content: bytes, folder: Path) -> None:
     """A folder of images; an archive of it gives the same."""
-    from convattn.lab.data.datasets import read_dataset
+    from convattn.data.datasets import read_dataset
 
     given = unpacked(content, folder)
     problem: ValueError | None = None
@@ -122,7 +122,7 @@ def folder_seeds() -> list[bytes]:
 
 def read_sent_picture(content: bytes, folder: Path) -> None:
     """A picture that is sent to the explorer."""
-    from convattn.page.explorer.pictures import read_picture
+    from convattn_lab.explorer.pictures import read_picture
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -150,7 +150,7 @@ def picture_seeds() -> list[bytes]:
 
 def read_slice_file(content: bytes, folder: Path) -> None:
     """Another file in place of the bundled slice of CIFAR-10."""
-    from convattn.ledger.images.cifar10_slice import FILE_NAME, read_slice
+    from convattn.data.cifar10_slice import FILE_NAME, read_slice
 
     (folder / FILE_NAME).write_bytes(content)
     try:

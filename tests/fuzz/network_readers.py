@@ -36,10 +36,10 @@ def layer_seeds() -> list[bytes]:
         ca.conv_to_attention(kernel),
         ca.conv_to_attention(kernel, patch_size=2, stride=2),
         ca.conv_to_attention(kernel, padding="EDGE"),
-        ca.conv_to_attention(kernel[0], exact=False),
-        ca.two_layers(kernel),
+        ca.conv_to_attention(kernel[0], form="limit"),
+        ca.conv_to_two_layers(kernel),
         *(
-            ca.conv_to_attention(kernel, encoding=encoding, exact=False)
+            ca.conv_to_attention(kernel, encoding=encoding, form="limit")
             for encoding in ("quadratic", "enumerated", "polygon", "rotary")
         ),
     ]
@@ -92,7 +92,7 @@ def state_dict_seeds() -> list[bytes]:
 
 def read_diagnosed(content: bytes, folder: Path) -> None:
     """What `convattn diagnose` reads, measured on an image of zeros."""
-    from convattn.networks.diagnosis.diagnose import diagnose
+    from convattn.diagnosis.models import diagnose
 
     with np.errstate(all="ignore"):
         diagnose(weights(content), kernel_size=3)
@@ -100,8 +100,8 @@ def read_diagnosed(content: bytes, folder: Path) -> None:
 
 def diagnosed_seeds() -> list[bytes]:
     """Vision transformers by the names of several libraries, and attention probabilities."""
-    from networks.diagnosis.library_models import stored_dict
-    from networks.diagnosis.small_transformers import hugging_face, timm_dict
+    from diagnosis.library_models import stored_dict
+    from diagnosis.small_transformers import hugging_face, timm_dict
 
     from convattn.networks.weights.formats import write_safetensors
 

@@ -103,7 +103,7 @@ def command(folder: Path, content: bytes, *words: str) -> str:
     path.write_bytes(content)
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = main([words[0], str(path), *words[1:]])
+        code = main([*words[0].split(), str(path), *words[1:]])
     told = err.getvalue()
     if code not in (0, 1, 2) or (code == 2) != bool(told) or told.count("\n") > 1:
         raise Disagreement(f"{' '.join(words)} exits with {code} and says {told[:500]!r}")

@@ -45,8 +45,8 @@ from fuzz.run_readers import (  # noqa: E402
 
 def _readers() -> dict[str, Reader]:
     """All readers by their names, the quick ones first."""
-    from convattn.ledger.images.cifar10_slice import DataIntegrityError
-    from convattn.ledger.run import EvidenceFailed
+    from convattn.data.cifar10_slice import DataIntegrityError
+    from convattn_ledger.run import EvidenceFailed
 
     value = (ValueError,)
     found = [
@@ -76,8 +76,8 @@ def _readers() -> dict[str, Reader]:
 
 
 def _checkpoint_refusals() -> tuple[type[Exception], ...]:
-    from convattn.lab.training.checkpoints import OtherModel
-    from convattn.lab.training.failures import NoWholeCheckpoint
+    from convattn_lab.training.checkpoints import OtherModel
+    from convattn_lab.training.failures import NoWholeCheckpoint
 
     return (NoWholeCheckpoint, OtherModel, OSError)
 

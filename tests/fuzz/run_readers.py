@@ -30,11 +30,11 @@ def run_files() -> bytes:
 
 def read_run(content: bytes, folder: Path) -> None:
     """All that is read of a run but its checkpoints: each part may be refused."""
-    from convattn.lab.analysis.curves import run_curves
-    from convattn.lab.analysis.run_summary import head_numbers, read_summary
-    from convattn.lab.analysis.snapshots import query_attention, read_layers, tokens_of
-    from convattn.lab.analysis.table import table_row
-    from convattn.lab.runs.directory import RunDirectory
+    from convattn_lab.analysis.curves import run_curves
+    from convattn_lab.analysis.run_summary import head_numbers, read_summary
+    from convattn_lab.analysis.snapshots import query_attention, read_layers, tokens_of
+    from convattn_lab.records.table import table_row
+    from convattn_lab.runs.directory import RunDirectory
 
     path = unpacked(content, folder)
     directory, problem = RunDirectory(path), None
@@ -65,8 +65,8 @@ def read_run(content: bytes, folder: Path) -> None:
 
 def read_settings(content: bytes, folder: Path) -> None:
     """A config.json, and the sizes of its model, of which nothing is allocated."""
-    from convattn.lab.models.sizes import abstract_model, flop_count, parameter_count
-    from convattn.lab.runs.directory import RunDirectory
+    from convattn_lab.models.sizes import abstract_model, flop_count, parameter_count
+    from convattn_lab.runs.directory import RunDirectory
 
     folder = folder / "given"
     folder.mkdir()
@@ -78,23 +78,24 @@ def read_settings(content: bytes, folder: Path) -> None:
 
 def settings_seeds() -> list[bytes]:
     """One of each kind of model."""
-    from convattn.lab.models import settings as models
-    from convattn.lab.runs.settings import RunSettings
-    from convattn.lab.settings import to_json
+    from convattn.nnx import VisionTransformerSettings
+    from convattn_lab.models import settings as models
+    from convattn_lab.runs.settings import RunSettings
+    from convattn_lab.settings import to_json
 
     kinds: list[Any] = [
         models.EncoderSettings(heads=(2,), width=8, inner=6),
         models.EncoderSettings(heads=(2,), width=8, inner=6, encoding="content"),
         models.ResNetSettings(channels=(4,), blocks=(1,)),
         models.SelfAttentiveResNetSettings(channels=(4,), blocks=(1,)),
-        models.VisionTransformerSettings(depth=1, width=48, inner=6, heads=2, patch_size=4),
+        VisionTransformerSettings(depth=1, width=48, inner=6, heads=2, patch_size=4),
     ]
     return [json.dumps(to_json(RunSettings(model)), indent=2).encode() for model in kinds]
 
 
 def read_records(content: bytes, folder: Path) -> None:
     """The record of a run, for a row of each kind, and of a comparison; each may be refused."""
-    from convattn.ledger.run import EvidenceFailed, Run
+    from convattn_ledger.run import EvidenceFailed, Run
 
     path = folder / "given"
     path.write_bytes(content)
@@ -109,7 +110,7 @@ def read_records(content: bytes, folder: Path) -> None:
 
 
 def _backing(path: Path) -> list[Any]:
-    from convattn.lab.records.record import experiment_row
+    from convattn_lab.records.record import experiment_row
 
     claims = ("C20.quadratic", "C20.pruned", "L21.twophase")
     return [replace(experiment_row(claim), path=path) for claim in claims]
@@ -119,7 +120,7 @@ def records_seeds() -> list[bytes]:
     """Records that count for a row."""
     from proofs.cordonnier2020_records import full_record
 
-    rows = [check.row for check in _backing(Path("x"))[:2]]
+    rows = [check.experiment() for check in _backing(Path("x"))[:2]]
     return [json.dumps(full_record(row, 0.938)).encode() for row in rows]
 
 
@@ -145,8 +146,8 @@ def trial_seeds() -> list[bytes]:
 
 def read_checkpoint(content: bytes, folder: Path) -> None:
     """The newest checkpoint of a folder; what is restored is what was saved."""
-    from convattn.lab.training.checkpoints import CheckpointStore, digest
-    from convattn.lab.training.state import named_arrays
+    from convattn_lab.training.checkpoints import CheckpointStore, digest
+    from convattn_lab.training.state import named_arrays
 
     path = unpacked(content, folder)
     with warnings.catch_warnings():
@@ -163,8 +164,8 @@ def _state(step: int) -> Any:
     import jax.numpy as jnp
     from lab.training.tiny import Normalized, settings
 
-    from convattn.lab.training.optimizer import make_optimizer
-    from convattn.lab.training.state import initial_state
+    from convattn_lab.training.optimizer import make_optimizer
+    from convattn_lab.training.state import initial_state
 
     def numbered(leaf: Any) -> Any:
         """The same on every machine, where first parameters are not to the last bit."""
@@ -179,13 +180,14 @@ def checkpoint_seeds() -> list[bytes]:
     import shutil
     import tempfile
 
-    from convattn.lab.training.checkpoints import CheckpointStore
+    from convattn_lab.training.checkpoints import CheckpointStore
+    from convattn_lab.training.state import named_arrays
 
     with tempfile.TemporaryDirectory() as place:
         path = Path(place)
         store = CheckpointStore(path, 2)
         for step in (3, 7):
-            store.save(_state(step), {"seconds": step / 3})
+            store.save(step, named_arrays(_state(step)), {"seconds": step / 3})
         store.close()
         both = folder_bytes(path)
         shutil.rmtree(path / "3")

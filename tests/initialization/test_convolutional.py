@@ -6,21 +6,21 @@ import sys
 import numpy as np
 import pytest
 from comparison import assert_equal
+from diagnosis.small_transformers import hugging_face
 from hypothesis import given
 from hypothesis import strategies as st
-from lab.models.usual_parameters import (
+from nnx.vision_transformer.usual_parameters import (
     first_tokens,
     images_between,
     seen_distances,
     seen_leaks,
     usual_parameters,
 )
-from networks.diagnosis.small_transformers import hugging_face
 
+from convattn.diagnosis.transformers import normalised
 from convattn.initialization import convolutional
 from convattn.initialization.positions import CHANNELS
-from convattn.networks.diagnosis.state_dicts import read_transformer
-from convattn.networks.diagnosis.transformers import normalised
+from convattn.networks.vision_transformer.state_dicts import read_transformer
 from convattn.networks.weights.files import WeightsFile
 
 RANGE = (-1.0, 2.0)

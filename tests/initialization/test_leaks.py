@@ -8,7 +8,7 @@ import pytest
 
 from convattn.initialization.leaks import Deviations, deviations, held_by, leaks, stored_leaks
 from convattn.initialization.positions import CHANNELS, PositionCode
-from convattn.networks.diagnosis.state_dicts import VisionTransformer
+from convattn.networks.vision_transformer.state_dicts import VisionTransformer
 
 ROUNDED = 1 + 2.0**-28  # a square of one factor 1 + 2⁻³⁰ and the roundings in float64
 CONTENT, EPSILON, BEFORE = 0.75, 0.125, 2  # BEFORE: channels that are not set apart

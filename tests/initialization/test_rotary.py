@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from lab.models.usual_parameters import (
+from nnx.vision_transformer.usual_parameters import (
     images_between,
     seen_distances,
     seen_leaks,

@@ -14,7 +14,7 @@ Proof. By reflexivity.
 """'''
 IMPORTS = """
 import os, signal, time
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, NotRunHere, Verdict
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, NotRunHere, Verdict
 
 def fail(reason):
     raise EvidenceFailed(reason)

@@ -1,7 +1,7 @@
 import pytest
 
-from convattn.ledger import Claim, Evidence, Kind, Level, Run, Verdict
-from convattn.ledger.claim import REQUIRED_LEVELS
+from convattn_ledger import Claim, Evidence, Kind, Level, Run, Verdict
+from convattn_ledger.claim import REQUIRED_LEVELS
 
 
 def passing(run):

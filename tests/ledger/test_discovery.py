@@ -3,8 +3,8 @@ import sys
 
 import pytest
 
-from convattn.ledger.discovery import discover, parse_statement
-from convattn.ledger.locations import certificates_directory, checkout, proofs_directory
+from convattn_ledger.discovery import discover, parse_statement
+from convattn_ledger.locations import certificates_directory, checkout, proofs_directory
 from ledger.proof_files import DOCSTRING, claim, write
 
 
@@ -38,7 +38,7 @@ def test_private_files_and_coq_are_no_claims(tmp_path):
         ("raise SystemExit(0)", "SystemExit"),
         ("1/0", "ZeroDivisionError"),
         (DOCSTRING, "defines CLAIM=None"),
-        (f"{DOCSTRING}\nCLAIM = 'C20.lemma1'", "expected a convattn.ledger.Claim"),
+        (f"{DOCSTRING}\nCLAIM = 'C20.lemma1'", "expected a convattn_ledger.Claim"),
         (claim("S.x").replace("Proof. By reflexivity.", ""), "lacks Proof"),
         (claim("S.x").removeprefix(DOCSTRING), "lacks Printed and Verified and Repair and Proof"),
         (claim("S.x", kinds="Kind.LIMIT"), "expected ENCLOSED, BOUNDED for the kind limit"),
@@ -91,8 +91,8 @@ def test_the_checkout_is_recognised_by_its_project(tmp_path):
 def test_importing_the_ledger_loads_neither_jax_nor_numpy():
     code = """
 import sys
-import convattn.ledger, convattn.ledger.runner, convattn.ledger.report
-import convattn.ledger.document, convattn.ledger.json_report, convattn.cli
+import convattn_ledger, convattn_ledger.runner, convattn_ledger.report
+import convattn_ledger.document, convattn_ledger.json_report, convattn.cli
 sys.exit(bool({"jax", "jaxlib", "numpy"} & set(sys.modules)))
 """
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

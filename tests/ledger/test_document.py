@@ -1,7 +1,7 @@
 import pytest
 
-from convattn.ledger.discovery import discover
-from convattn.ledger.document import render
+from convattn_ledger.discovery import discover
+from convattn_ledger.document import render
 from ledger.proof_files import claim, evidence, write
 
 

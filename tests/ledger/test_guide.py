@@ -3,11 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from convattn.ledger import Kind, Level, Verdict
-from convattn.ledger.claim import REQUIRED_LEVELS
-from convattn.ledger.discovery import discover
-from convattn.ledger.runner import Options, run
-from convattn.ledger.selection import select
+from convattn_ledger import Kind, Level, Verdict
+from convattn_ledger.claim import REQUIRED_LEVELS
+from convattn_ledger.discovery import discover
+from convattn_ledger.runner import Options, run
+from convattn_ledger.selection import select
 from ledger.proof_files import write
 
 GUIDE = Path(__file__).parents[2] / "docs" / "ledger-guide.md"

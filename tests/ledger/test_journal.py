@@ -2,8 +2,8 @@
 
 import pytest
 
-from convattn.ledger.journal import CONTINUED, Journal
-from convattn.ledger.worker import Result
+from convattn_ledger.journal import CONTINUED, Journal
+from convattn_ledger.worker import Result
 
 
 @pytest.fixture
@@ -54,6 +54,25 @@ def test_another_state_of_sources_settings_or_environment_has_another_journal(pl
     monkeypatch.setenv("JAX_ENABLE_X64", "maybe")
     paths.append(Journal.of((place,), 0).path)
     assert len({*paths}) == len(paths)
+
+
+@pytest.mark.parametrize("name", ["a.py", "new.py"])
+def test_nothing_is_kept_after_a_file_was_written_even_if_it_is_put_back(place, name):
+    """A worker may have loaded it in between, and may keep it loaded."""
+    journal = Journal.of((place,), 0)
+    journal.add("S.a", "one", Result(True, "3 cases"))
+    (place / name).write_text("2")
+    if name == "new.py":
+        journal.add("S.a", "two", Result(True, "3 cases"))
+        (place / name).unlink()
+    else:
+        (place / name).write_text("1")
+    journal.add("S.a", "three", Result(True, "3 cases"))
+    assert journal.changed == str(place / name)
+    assert journal.read() == {}
+    again = Journal.of((place,), 0)
+    assert again.path == journal.path
+    assert [*again.read()] == [("S.a", "one")]
 
 
 def test_a_link_is_not_followed_and_a_cache_that_cannot_be_written_does_not_matter(place, tmp_path):

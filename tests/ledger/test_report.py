@@ -6,13 +6,13 @@ import pytest
 from rich.console import Console
 
 from convattn.cli.output import console
-from convattn.ledger import report
-from convattn.ledger.claim import Level
-from convattn.ledger.discovery import discover
-from convattn.ledger.json_report import as_document
-from convattn.ledger.report import display, print_report
-from convattn.ledger.runner import ClaimOutcome, EvidenceOutcome, Options, Outcome
-from convattn.ledger.selection import select
+from convattn_ledger import report
+from convattn_ledger.claim import Level
+from convattn_ledger.discovery import discover
+from convattn_ledger.json_report import as_document
+from convattn_ledger.report import display, print_report
+from convattn_ledger.runner import ClaimOutcome, EvidenceOutcome, Options, Outcome
+from convattn_ledger.selection import select
 from ledger.proof_files import claim, evidence, write
 
 
@@ -91,10 +91,10 @@ def test_no_word_of_passing_where_a_level_did_not_run(proofs, levels):
     outcome = Outcome([ClaimOutcome(selected[0], (tested, *skipped))])
     text = rendered(outcome, width=120)
     row = next(line for line in text.splitlines() if "C20.lemma1" in line and "│" in line)
-    assert "PROVED not re-checked here, CERTIFIED not run, TESTED" in row
+    assert "PROVED not re-checked here, CERTIFIED not run here, TESTED" in row
     assert "evidence is incomplete" in row
     assert "The evidence for 1 of 1 claims is incomplete." in text
-    assert "not run here, with the number of such claims: PROVED (1), CERTIFIED (1)." in text
+    assert "or not in full, with the number of such claims: PROVED (1), CERTIFIED (1)." in text
     assert "passes" not in text
     document = as_document(outcome, Options(Path("certificates")), {})
     assert document["claims"][0]["result"] == "is incomplete"

@@ -7,24 +7,26 @@ from pathlib import Path
 
 import pytest
 
-from convattn.ledger import Claim, Evidence, Kind, Level, Verdict
-from convattn.ledger.discovery import Proof, discover
-from convattn.ledger.journal import Journal
-from convattn.ledger.runner import ClaimOutcome, EvidenceOutcome, Options, Outcome, run
-from convattn.ledger.selection import Selected, select
-from convattn.ledger.worker import Result
+from convattn_ledger import Claim, Evidence, Kind, Level, Verdict
+from convattn_ledger.discovery import Proof, discover
+from convattn_ledger.journal import Journal
+from convattn_ledger.runner import ClaimOutcome, EvidenceOutcome, Options, Outcome, run
+from convattn_ledger.selection import Selected, select
+from convattn_ledger.worker import Result
 from ledger.proof_files import claim, evidence, write
 
 LEVELS = (Level.ENCLOSED, Level.BOUNDED, Level.BOUNDED)
 
 
-def judged(*passed, full=True, problem=""):
-    """The outcome of a claim whose evidence, of LEVELS, passed or not."""
+def judged(*passed, full=True, problem="", verdict=Verdict.AMENDED):
+    """The outcome of a claim whose evidence, of LEVELS, passed or not; no more was selected."""
     evidence = tuple(Evidence(f"e{n}", level, lambda run: "seen") for n, level in enumerate(LEVELS))
-    claim = Claim("C20.lemma2", "Lemma 2", Verdict.AMENDED, (Kind.LIMIT,), evidence)
+    kind = Kind.EXPERIMENT if verdict is Verdict.NOT_RUN else Kind.LIMIT
+    claim = Claim("C20.lemma2", "Lemma 2", verdict, (kind,), evidence)
     required = claim.required_levels if full else frozenset()
-    selected = Selected(Proof(Path("a.py"), "p/a.py", claim), evidence, problem, required)
-    outcomes = (EvidenceOutcome(*pair, "why", 1.5) for pair in zip(evidence, passed, strict=False))
+    chosen = evidence[: len(passed)]
+    selected = Selected(Proof(Path("a.py"), "p/a.py", claim), chosen, problem, required)
+    outcomes = (EvidenceOutcome(*pair, "why", 1.5) for pair in zip(chosen, passed, strict=True))
     return ClaimOutcome(selected, tuple(outcomes))
 
 
@@ -50,11 +52,21 @@ def test_when_the_evidence_for_a_claim_passes(passed, full, problem):
         assert problem in claim.problems[0]
 
 
+@pytest.mark.parametrize("passed", [(None, None, None), (True, None, None), (None, None, False)])
+def test_a_claim_that_was_not_run_needs_no_evidence_but_none_may_fail(passed):
+    claim = judged(*passed, verdict=Verdict.NOT_RUN)
+    assert claim.passed is (False not in passed)
+    assert claim.result == ("fails" if False in passed else "is incomplete")
+    assert Outcome([claim]).passed is (True in passed)
+
+
 @pytest.mark.parametrize(
     ("passed", "levels", "result"),
     [
         ((True, True, True), (True, True), "passes"),
-        ((True, True, None), (True, True), "passes"),
+        ((True, True, None), (True, None), "is incomplete"),
+        ((True, None, True), (True, None), "is incomplete"),
+        ((True, True), (True, True), "passes"),
         ((True, True, False), (True, False), "fails"),
         ((True, False, True), (True, False), "fails"),
         ((True, False, None), (True, False), "fails"),
@@ -66,11 +78,24 @@ def test_when_the_evidence_for_a_claim_passes(passed, full, problem):
 )
 @pytest.mark.parametrize("full", [True, False])
 def test_each_level_and_the_word_for_the_claim(passed, levels, result, full):
-    """One failed piece fails its level; without a level that ran there is no word of passing."""
+    """One failed piece fails its level; a selected one that did not run leaves it incomplete."""
     claim = judged(*passed, full=full)
     assert list(claim.levels) == [Level.ENCLOSED, Level.BOUNDED]
     assert tuple(claim.levels.values()) == levels
     assert claim.result == result
+
+
+@pytest.mark.parametrize(
+    ("passed", "words"),
+    [
+        ((True, True), ""),
+        ((None, False), " failed"),
+        ((None, None), " not run here"),
+        ((None, True), " not run in full"),
+    ],
+)
+def test_the_words_for_a_level(passed, words):
+    assert judged(True, *passed).level_words(Level.BOUNDED) == f"BOUNDED{words}"
 
 
 def test_a_claim_that_could_not_be_loaded_fails():
@@ -83,6 +108,7 @@ def test_a_run_passes_if_all_claims_do_and_there_are_some():
     assert Outcome([good, good]).passed
     assert not Outcome([good, bad]).passed
     assert not Outcome([]).passed
+    assert not Outcome([good], interrupted=130).passed
 
 
 def verify(directory, *callbacks, **options):

@@ -1,8 +1,8 @@
 import pytest
 
-from convattn.ledger import Level
-from convattn.ledger.discovery import discover
-from convattn.ledger.selection import NothingSelected, matching, select
+from convattn_ledger import Level
+from convattn_ledger.discovery import discover
+from convattn_ledger.selection import NothingSelected, matching, select
 from ledger.proof_files import claim, evidence, write
 
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from convattn.lab.models.resnet import ResNet
-from convattn.lab.models.resnet_function import image_function, random_resnet
-from convattn.lab.models.settings import ResNetSettings
 from convattn.networks.transformation.attention_of import Attention, attention_of
+from convattn_lab.models.resnet import ResNet
+from convattn_lab.models.resnet_function import image_function, random_resnet
+from convattn_lab.models.settings import ResNetSettings
 
 MEAN, STD = np.full(3, 0.5), np.full(3, 0.25)
 NAMES = ["stem"] + [

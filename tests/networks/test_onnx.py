@@ -31,7 +31,8 @@ def outputs_of(path, *arrays):
 def test_attention_is_written_and_runs(kind, backend, tmp_path) -> None:
     conv = nnx.Conv(3, 6, (3, 3), param_dtype="float32", rngs=nnx.Rngs(0), **CONVOLUTIONS[kind])
     path = tmp_path / "attention.onnx"
-    report = onnx.write_onnx(ca.with_attention(conv, backend=backend), IMAGES, path)
+    layers, apply, _ = ca.attention_of(conv, IMAGES, backend=backend)
+    report = onnx.write_onnx(lambda images: apply(layers, images), IMAGES, path)
     assert report.difference <= 1e-5 * report.largest
     assert ("Conv" in report.operators) == (backend == "shift")
     assert "Exp" in report.operators  # of the softmax: attention was written, not the convolution
@@ -61,6 +62,18 @@ def test_a_reshape_that_transposes_is_written_right(tmp_path) -> None:
     assert "Transpose" in report.operators
 
 
+@pytest.mark.parametrize("axes", [(1, 2), (2, 3)])
+def test_max_pooling_is_written(axes, tmp_path) -> None:
+    window, stride = ([size if axis in axes else 1 for axis in range(4)] for size in (3, 2))
+
+    def function(images):
+        return lax.reduce_window(images, -jnp.inf, lax.max, window, stride, "SAME")
+
+    assert "MaxPool" in onnx.write_onnx(function, IMAGES, tmp_path / "f.onnx").operators
+    (outputs,) = outputs_of(tmp_path / "f.onnx", IMAGES)
+    assert (outputs == np.asarray(function(IMAGES))).all()
+
+
 def test_a_missing_primitive_is_named_and_nothing_is_written(tmp_path) -> None:
     def function(x):
         return jax.pure_callback(lambda value: value, x, x)
@@ -70,11 +83,31 @@ def test_a_missing_primitive_is_named_and_nothing_is_written(tmp_path) -> None:
     assert not (tmp_path / "f.onnx").exists()
 
 
+@pytest.mark.parametrize("example", [[IMAGES], {"images": IMAGES}])
+def test_other_examples_are_refused(example, tmp_path) -> None:
+    with pytest.raises(ValueError, match="but expected an array, or a tuple of arrays"):
+        onnx.write_onnx(jnp.sin, example, tmp_path / "f.onnx")
+    with pytest.raises(ValueError, match="outside jit"):
+        jax.jit(lambda images: onnx.write_onnx(jnp.sin, images, tmp_path / "f.onnx"))(IMAGES)
+
+
+def test_a_small_output_is_compared_by_itself(tmp_path, monkeypatch) -> None:
+    run = onnx._run
+    monkeypatch.setattr(onnx, "_run", lambda *given: [run(*given)[0], 1.001 * run(*given)[1]])
+    with pytest.raises(ValueError, match="an output of onnxruntime differs by"):
+        onnx.write_onnx(lambda x: (1e8 * x, jnp.sin(x)), IMAGES, tmp_path / "f.onnx")
+
+
 def test_wrong_outputs_are_not_written(tmp_path, monkeypatch) -> None:
     run = onnx._run
     monkeypatch.setattr(
         onnx, "_run", lambda model, arrays: [each * 1.001 for each in run(model, arrays)]
     )
-    with pytest.raises(ValueError, match="outputs differ by"):
+    with pytest.raises(ValueError, match="differs by"):
         onnx.write_onnx(jnp.sin, IMAGES, tmp_path / "f.onnx")
     assert not (tmp_path / "f.onnx").exists()
+
+
+def test_jax_stays_as_it_is(tmp_path):
+    onnx.write_onnx(jnp.sin, jnp.ones(3), tmp_path / "sine.onnx")
+    assert jnp.cumsum(jnp.ones((2, 3)), 1).tolist() == [[1.0, 2.0, 3.0]] * 2

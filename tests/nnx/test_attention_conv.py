@@ -54,7 +54,7 @@ FEW = ROWS[2], ROWS[4], ROWS[6]  # of those that are not slow, each argument onc
     ids=lambda row: f"{row[2]} {row[3]} {row[4]}",
 )
 def test_one_hot_heads_are_equal_to_it(row):
-    conv, layer, images = pair(row, exact=False)
+    conv, layer, images = pair(row, form="limit")
     assert_equal(layer(images), conv(images))
     back = layer.to_conv()
     assert_equal(back.conv.kernel[...], conv.kernel[...])
@@ -64,7 +64,7 @@ def test_one_hot_heads_are_equal_to_it(row):
 
 @pytest.mark.parametrize("row", ROWS[1:5], ids=lambda row: f"{row[2]} {row[3]}")
 def test_at_finite_parameters_it_is_within_rounding(row):
-    conv, layer, images = pair(row, leak=0.25)
+    conv, layer, images = pair(row, uniform_weight=0.25)
     expected = conv(images)
     scale = float(jnp.abs(conv.kernel[...]).sum() * images.max())
     assert_within(layer(images), expected, np.full(expected.shape, 1e-4 * scale))
@@ -74,7 +74,7 @@ def test_at_finite_parameters_it_is_within_rounding(row):
 @pytest.mark.slow
 def test_drawn_it_begins_where_the_convolution_does():
     options = {"strides": 2, "rngs": nnx.Rngs(3)}
-    layer = AttentionConv(2, 4, (3, 3), exact=False, **options)
+    layer = AttentionConv(2, 4, (3, 3), form="limit", **options)
     conv = nnx.Conv(2, 4, (3, 3), strides=2, rngs=nnx.Rngs(3))
     assert_equal(layer.to_conv().conv.kernel[...], conv.kernel[...])
 
@@ -115,7 +115,9 @@ def test_it_trains_and_the_leak_stays_in_its_range():
     @nnx.jit
     def step(layer, optimizer):
         def loss(layer):
-            return ((layer(images) / 100 - target) ** 2).mean() + 9 * layer.leak_logit[...]
+            return ((layer(images) / 100 - target) ** 2).mean() + 9 * layer.uniform_weight_logit[
+                ...
+            ]
 
         value, gradient = nnx.value_and_grad(loss)(layer)
         optimizer.update(layer, gradient)
@@ -127,8 +129,8 @@ def test_it_trains_and_the_leak_stays_in_its_range():
     moved = jax.tree.map(lambda a, b: bool((a != b).any()), before, after)
     assert all(jax.tree.leaves(moved)), moved
     for logit in (-200.0, 200.0):
-        layer.leak_logit[...] = jnp.array(logit, jnp.float32)
-        assert 0 < float(layer.leak) < 1
+        layer.uniform_weight_logit[...] = jnp.array(logit, jnp.float32)
+        assert 0 < float(layer.uniform_weight) < 1
         assert bool(jnp.isfinite(layer(images)).all())
 
 
@@ -174,7 +176,7 @@ def test_the_kind_of_a_parameter_is_kept():
         conv.kernel, conv.bias = kinds[0](kernel), kinds[1](bias)
         layer = AttentionConv.from_conv(conv, head_dim=1)
         assert (type(layer.output), type(layer.bias)) == kinds
-        parts = layer.value, layer.scores, layer.leak_logit
+        parts = layer.value, layer.scores, layer.uniform_weight_logit
         assert {type(part) for part in parts} == {kinds[0]}
         back = layer.to_conv().conv
         assert (type(back.kernel), type(back.bias)) == kinds
@@ -198,7 +200,7 @@ def test_without_a_dtype_it_computes_in_what_inputs_and_parameters_promote_to(
     inputs, kernel, bias, expected, implicit_promotion
 ):
     """256 + 1 is no number of bfloat16, whose nearest even one is 256."""
-    layer = AttentionConv.from_kernel(jnp.ones((1, 1, 1), kernel), jnp.ones(1), exact=False)
+    layer = AttentionConv.from_kernel(jnp.ones((1, 1, 1), kernel), jnp.ones(1), form="limit")
     layer.bias = nnx.Param(jnp.ones(1, bias))
     result = layer(jnp.full((1, 4, 1), 256, inputs))
     assert result.dtype == jnp.result_type(inputs, kernel, bias)
@@ -239,7 +241,7 @@ def of(conv):
         (with_(padding=2), "makes more outputs than"),
         (with_(strides=0), "strides=0"),
         (with_(feature_group_count=3), "multiples of feature_group_count=3"),
-        (with_(leak=1.0), "leak=1.0"),
+        (with_(uniform_weight=1.0), "uniform_weight=1.0"),
         (with_(input_dilation=2), "input_dilation=2, but expected 1"),
         (with_(mask=jnp.ones((3, 3, 2, 4))), "multiply the kernel by it"),
         (lambda: AttentionConv(2, 4, (3, 3, 3), rngs=nnx.Rngs(0)), "3 axes.*or two"),
@@ -272,6 +274,31 @@ def of(conv):
 def test_wrong_use_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+FIXED = """
+    padding strides kernel_dilation input_dilation feature_group_count kernel_size mask use_bias
+    conv_general_dilated promote_dtype preferred_element_type param_dtype
+"""
+
+
+@pytest.mark.parametrize("name", FIXED.split())
+def test_options_that_the_heads_are_made_for_cannot_be_set(name):
+    layer = AttentionConv.from_kernel(jnp.ones((1, 1, 1)))
+    with pytest.raises(AttributeError, match=f"{name} of an AttentionConv cannot be set.*anew"):
+        setattr(layer, name, 2)
+
+
+def test_options_that_a_call_reads_can_be_set():
+    layer = AttentionConv.from_kernel(jnp.ones((1, 1, 1), jnp.float32), form="limit")
+    layer.dtype = jnp.bfloat16
+    layer.backend = "dense"
+    layer.note = "kept"
+    assert layer(jnp.ones((1, 4, 1), jnp.float32)).dtype == jnp.bfloat16
+    with pytest.raises(ValueError, match="backend='none', but expected one of auto"):
+        layer.backend = "none"
+    with pytest.raises(ValueError, match="but expected a float"):
+        layer.dtype = jnp.int32
 
 
 def test_its_parts_are_the_ledgers():

@@ -13,7 +13,7 @@ from matrix_products import HIGHEST, precisions
 from strategies import TOKEN_BUCKETS, TokenBucket, seeds, small_integers, token_buckets
 
 from convattn.operators.attention import attention_weights, multi_head_self_attention
-from convattn.operators.scores import content_scores
+from convattn_ledger.evidence.scores import content_scores
 
 # Assumed of exp, in float32 and float64: at most four units in the last place.
 EXP_ULPS = 4

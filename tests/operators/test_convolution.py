@@ -91,15 +91,23 @@ def test_the_references_agree_on_any_shape(case):
 
 @pytest.mark.parametrize("bucket", CONVOLUTION_BUCKETS)
 @given(seed=seeds())
-def test_same_is_the_definition(bucket, seed):
+def test_torchs_same_is_the_definition(bucket, seed):
     case = make_case(bucket, seed, "float32")
-    assert_equal(jitted(*case.cast(), **bucket.options), by_definition(case))
+    result = jitted(*case.cast(), **bucket.options, padding="SAME_TORCH")
+    assert_equal(result, by_definition(case))
+
+
+@pytest.mark.parametrize("bucket", CONVOLUTION_BUCKETS)
+@given(seed=seeds())
+def test_same_is_xlas(bucket, seed):
+    case = make_case(bucket, seed, "float32")
+    assert_equal(jitted(*case.cast(), **bucket.options), by_xla(*case.cast(), bucket, "SAME"))
 
 
 @given(convolutions())
-def test_same_is_xla_with_explicit_padding_in_every_dtype(case):
+def test_torchs_same_is_xla_with_explicit_padding_in_every_dtype(case):
     bucket = case.bucket
-    out = jitted(*case.cast(), **bucket.options)
+    out = jitted(*case.cast(), **bucket.options, padding="SAME_TORCH")
     assert_equal(out, by_xla(*case.cast(), bucket=bucket, padding=tuple(reach(bucket))))
 
 
@@ -177,13 +185,19 @@ def test_mean_turns_integers_into_floats():
 @given(convolutions(dtypes=["float32"]))
 def test_a_planted_mistake_is_noticed(case):
     """A flipped kernel, the opposite shift, and swapped channels each change the result."""
-    out = jitted(*case.cast(), **case.bucket.options)
+    out = jitted(*case.cast(), **case.bucket.options, padding="SAME_TORCH")
     correct = by_definition(case)
     rotated = np.roll(case.kernel, 1, axis=-1)
     for wrong in (
         by_definition(case, flip=True),
         by_definition(case, convention=-1),
-        np.asarray(jitted(*case.cast(case.images, rotated, case.bias), **case.bucket.options)),
+        np.asarray(
+            jitted(
+                *case.cast(case.images, rotated, case.bias),
+                **case.bucket.options,
+                padding="SAME_TORCH",
+            )
+        ),
     ):
         if (wrong != correct).any():
             with pytest.raises(AssertionError, match="entries differ"):
@@ -303,7 +317,7 @@ IMAGES, KERNEL = (1, 5, 6, 2), (3, 4, 2, 3)
         ((1, 2, 6, 2), KERNEL, {"padding": "VALID"}, "leave no position.*use padding='SAME'"),
         (IMAGES, KERNEL, {"padding": "VALID", "dilation": 3}, "leave no position"),
         ((1, 1, 1, 2), (4, 4, 2, 3), {"padding": 1}, "leave no position"),
-        (IMAGES, KERNEL, {"padding": "same"}, "padding='same', but expected one of SAME, SAME_XLA"),
+        (IMAGES, KERNEL, {"padding": "same"}, "padding='same', but expected one of SAME, SAME"),
         (IMAGES, KERNEL, {"padding": "MIRROR"}, "padding='MIRROR'"),
         (IMAGES, KERNEL, {"padding": -1}, "padding=-1, but expected .* an integer ≥ 0"),
         (IMAGES, KERNEL, {"padding": True}, "padding=True"),

@@ -67,24 +67,26 @@ def test_a_mean_is_that_of_the_image_and_the_channel_in_at_least_float32():
     assert_equal(found[:, 1:4], images)
 
 
-@pytest.mark.parametrize(("ours", "theirs"), [("SAME_XLA", "SAME"), ("SAME_LOWER", "SAME_LOWER")])
+@pytest.mark.parametrize(("ours", "theirs"), [("SAME", "SAME"), ("SAME_LOWER", "SAME_LOWER")])
 @given(side=st.integers(1, 9), kernel=sizes, stride=st.integers(1, 4), dilation=st.integers(1, 3))
 def test_xlas_rule_is_xlas(ours, theirs, side, kernel, stride, dilation):
     reach = dilation * (kernel - 1) + 1
-    padding = read_padding(ours, (kernel,), (dilation,))
+    padding = read_padding(ours, (kernel,), (dilation,), (stride,))
     assert [*padding.at((side,), (stride,))] == lax.padtype_to_pads(
         (side,), (reach,), (stride,), theirs
     )
     assert padding.output_size((side,), (stride,)) == (-(-side // stride),)
 
 
-def test_at_stride_two_and_even_sizes_it_is_not_same():
+def test_at_stride_two_and_even_sizes_it_is_not_torchs():
     images, kernel = jnp.arange(8.0).reshape(1, 8, 1), jnp.array([1.0, 0, 0]).reshape(3, 1, 1)
-    same, xla = (conv(images, kernel, stride=2, padding=p)[0, :, 0] for p in ("SAME", "SAME_XLA"))
-    assert same.tolist() == [0, 1, 3, 5]
+    torch, xla = (
+        conv(images, kernel, stride=2, padding=p)[0, :, 0] for p in ("SAME_TORCH", "SAME")
+    )
+    assert torch.tolist() == [0, 1, 3, 5]
     assert xla.tolist() == [0, 2, 4, 6]
     odd = images[:, :7]
-    assert_equal(conv(odd, kernel, stride=2), conv(odd, kernel, stride=2, padding="SAME_XLA"))
+    assert_equal(conv(odd, kernel, stride=2), conv(odd, kernel, stride=2, padding="SAME_TORCH"))
 
 
 # torch 2.11: nn.Conv1d(1, 1, 4, padding="same", dilation=d, padding_mode=…), kernel 1 to 4, 0 to 8.
@@ -127,7 +129,7 @@ def test_same_lays_half_of_the_dilated_kernel_before_at_every_stride(
         ]
         for i in range(0, 6, stride)
     ]
-    name = "SAME" if fill == "ZEROS" else fill
+    name = "SAME_TORCH" if fill == "ZEROS" else fill
     result = conv(
         images, weights[..., None, None], stride=stride, dilation=(dilation, 1), padding=name
     )
@@ -135,7 +137,7 @@ def test_same_lays_half_of_the_dilated_kernel_before_at_every_stride(
 
 
 OF_FLAX = {
-    "SAME_XLA": "SAME",
+    "SAME": "SAME",
     "SAME_LOWER": "SAME_LOWER",
     "VALID": "VALID",
     "CIRCULAR": "CIRCULAR",
@@ -171,7 +173,7 @@ def test_it_is_flaxs(ours, side, stride, dilation):
 )
 def test_the_filled_ring_holds_what_the_outputs_read(name, side, kernel, stride, dilation, patch):
     """Output i stands at pixel s·i of the first token behind the ring, and reads from there."""
-    padding = read_padding(name, (kernel,), (dilation,))
+    padding = read_padding(name, (kernel,), (dilation,), (stride,))
     (before, after), (low, high) = padding.at((side,), (stride,))[0], padding.reach[0]
     if side + before + after <= low + high:
         with pytest.raises(ValueError, match="leave no position"):
@@ -198,7 +200,7 @@ def test_the_filled_ring_holds_what_the_outputs_read(name, side, kernel, stride,
     ("padding", "axes", "message"),
     [
         ("CAUSAL", 2, "expected a sequence, which has an order"),
-        ("circular", 1, "expected one of SAME, SAME_XLA.*write 'CIRCULAR'"),
+        ("circular", 1, "expected one of SAME, SAME_LOWER.*write 'CIRCULAR'"),
         ((1, 2, 3), 2, "or 2 of them"),
         (((1, 2, 3),), 1, "one integer or pair"),
         ((), 1, "expected one of"),
@@ -207,12 +209,12 @@ def test_the_filled_ring_holds_what_the_outputs_read(name, side, kernel, stride,
 )
 def test_what_is_no_padding_is_refused(padding, axes, message):
     with pytest.raises(ValueError, match=message):
-        read_padding(padding, (3,) * axes, (1,) * axes)
+        read_padding(padding, (3,) * axes, (1,) * axes, (1,) * axes)
 
 
 def test_a_padding_is_static_under_jit():
     images, kernel = jnp.ones((1, 5, 1)), jnp.ones((3, 1, 1))
-    padding = read_padding([(0, 2)], (3,), (1,))
+    padding = read_padding([(0, 2)], (3,), (1,), (1,))
     run = jax.jit(conv, static_argnames="padding")
     assert_equal(run(images, kernel, padding=padding), conv(images, kernel, padding=[(0, 2)]))
 

@@ -16,7 +16,7 @@ from convattn.encodings.layer import AttentionLayer, ContentScores
 from convattn.networks.weights.formats import WeightsRefused
 from convattn.operators.relative_content import relative_scores
 from convattn.operators.shifts import TokenGrid
-from convattn.structures.transformer import as_attention_convolution
+from convattn_ledger.structures.transformer import as_attention_convolution
 
 BATCH, HEADS, FEATURES = 2, 3, 5
 GRIDS = (
@@ -104,8 +104,9 @@ def test_a_table_that_is_too_small_is_refused(backend):
     layer = jax.tree.map(lambda part: part.astype(jnp.float32), layer)
     images = jnp.ones((1, 3, 4, FEATURES), jnp.float32)
     ca.apply_attention(layer, images, backend=backend)
+    wide = replace(layer, ring=((0, 0), (0, 6)))
     with pytest.raises(ValueError, match=r"axis 1 of the image has shifts up to 9, but its table"):
-        ca.apply_attention(layer, images, backend=backend, ring=((0, 0), (0, 6)))
+        ca.apply_attention(wide, images, backend=backend)
 
 
 def test_tables_that_do_not_fit_are_refused():
@@ -120,7 +121,7 @@ def test_tables_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="grid=None"):
         layer.content.scores(images.reshape(1, 12, -1), images.reshape(1, 12, -1))
     with pytest.raises(ValueError, match="tables"):
-        as_attention_convolution(layer.content, jnp.ones((3, 5, 2)), None)
+        as_attention_convolution(layer.content, jnp.ones((3, 5, 2)), jnp.ones((3, 2, 5)))
 
 
 def test_a_file_from_before_there_were_tables_is_read():

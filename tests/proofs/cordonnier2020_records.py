@@ -5,10 +5,9 @@ import dataclasses
 import re
 from typing import Any
 
-from convattn.lab.data.download import ARCHIVES
-from convattn.lab.records.experiments import Row
-from convattn.lab.records.reasons import DEVIATION, MEAN
-from convattn.lab.settings import to_json
+from convattn_lab.data.download import ARCHIVES
+from convattn_lab.records.rows import DEVIATION, MEAN, Row
+from convattn_lab.settings import to_json
 
 IMAGES = {
     "name": "CIFAR-10",
@@ -157,7 +156,6 @@ PRUNED_OTHERWISE = (
     ("pruning.removed", [2, 4, 1, 2, 5, 0]),
     ("pruning.removed", [0] * 6),
     ("pruning.removed", [2, 4, 1]),
-    ("pruning.removed", [2.0, 4, 1, 2, 6, 0]),
     ("pruning.removed", [-1, 4, 1, 2, 6, 0]),
     ("pruning.kept", [[4, 3, 5, 6, 7, 8, 9]] + [[]] * 5),
     ("pruning.kept", [[4, 5, 6, 7, 8, 9, 10]] + [[]] * 5),
@@ -175,6 +173,7 @@ PRUNED_OTHERWISE = (
     ("pruning.source", GONE),
     ("config.training.epochs", "12"),
     ("config.training.epochs", 31),
+    ("config.training.epochs", True),
     ("config.training.learning_rate", 0.1),
     ("config.model.heads", [9] * 6),
 )

@@ -7,7 +7,7 @@ import math
 import pytest
 from proofs.plants.planting import piece_of
 
-from convattn.ledger import EvidenceFailed
+from convattn_ledger import EvidenceFailed
 
 
 def test_lemma3_shows_its_counterexamples() -> None:

@@ -16,10 +16,10 @@ from proofs.cordonnier2020_records import (
 )
 from proofs.plants.planting import load, piece_of, require_failure
 
-from convattn.lab.models.first_parameters import gap_to_normal
-from convattn.lab.records.evidence import BackingRun, judge, margin
-from convattn.lab.records.experiments import Row
-from convattn.ledger import EvidenceFailed, Level, NotRunHere, Verdict
+from convattn_lab.models.first_parameters import gap_to_normal
+from convattn_lab.records.rows import Row, margin
+from convattn_ledger import EvidenceFailed, Level, NotRunHere, Verdict
+from convattn_ledger.evidence.experiments import BackingRun
 
 ROOT = Path(__file__).parents[2]
 ROWS = ("quadratic", "learned", "content", "gaussian", "pruned", "heads16")
@@ -29,7 +29,7 @@ MEASURED, TESTED = "a run at the paper's size", "before training"
 
 def row_of(name: str) -> Row:
     """What a row of the ledger is about."""
-    return piece_of("cordonnier2020", name, MEASURED)[0].check.row
+    return piece_of("cordonnier2020", name, MEASURED)[0].check.experiment()
 
 
 def check_with(row: str, record, tmp_path, verdict: Verdict) -> str:
@@ -37,7 +37,7 @@ def check_with(row: str, record, tmp_path, verdict: Verdict) -> str:
     _, run = piece_of("cordonnier2020", row, MEASURED)
     path = tmp_path / "record.json"
     path.write_text(record if isinstance(record, str) else json.dumps(record))
-    return BackingRun(row_of(row), path, verdict)(run)
+    return BackingRun(lambda: row_of(row), path, verdict)(run)
 
 
 @pytest.mark.parametrize("row", ROWS)
@@ -46,9 +46,9 @@ def test_a_row_is_not_run_and_says_what_would_back_it(row) -> None:
     assert claim.verdict is Verdict.NOT_RUN
     assert {item.level for item in claim.evidence} == {Level.MEASURED, Level.TESTED}
     piece, run = piece_of("cordonnier2020", row, MEASURED)
-    assert piece.check == BackingRun(
-        row_of(row), ROOT / f"proofs/cordonnier2020/{row}.json", Verdict.NOT_RUN
-    )
+    assert piece.check.path == ROOT / f"proofs/cordonnier2020/{row}.json"
+    assert piece.check.verdict is Verdict.NOT_RUN
+    assert row_of(row).claim == claim.id
     with pytest.raises(
         NotRunHere, match=r"NOT RUN: .*`python experiments/\w+\.py .*record\.py RUN"
     ):
@@ -89,14 +89,16 @@ def test_a_reduced_run_backs_no_row(where, value) -> None:
         item = row_of(row)
         record = changed(full_record(item, item.printed or 0.9), where, value)
         with pytest.raises(EvidenceFailed, match=f"not count for C20.{row}: .*{name_of(where)}"):
-            judge(item, record, verdict)
+            item.judge(record, verdict)
 
 
 def test_sessions_of_several_commits_back_no_row() -> None:
     sessions = [{"git": {"commit": "d" * 40, "changed": False}}]
     record = changed(full_record(row_of("learned"), 0.938), "run.sittings", sessions)
-    with pytest.raises(EvidenceFailed, match="expected one commit in all training sessions; run `"):
-        judge(row_of("learned"), record, Verdict.REPRODUCED)
+    with pytest.raises(
+        EvidenceFailed, match="expected one commit in all training sessions, unchanged; run `"
+    ):
+        row_of("learned").judge(record, Verdict.REPRODUCED)
 
 
 @pytest.mark.parametrize(("where", "value"), DAMAGED)

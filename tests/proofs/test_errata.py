@@ -2,8 +2,8 @@
 
 import pytest
 
-from convattn.ledger.discovery import discover, parse_statement
-from convattn.ledger.locations import proofs_directory
+from convattn_ledger.discovery import discover, parse_statement
+from convattn_ledger.locations import proofs_directory
 
 PROOFS = discover(proofs_directory())
 NAMED = {

@@ -3,10 +3,10 @@
 import pytest
 from proofs.plants.planting import load
 
-from convattn.ledger import Level, NotRunHere, Run, Verdict
-from convattn.ledger.discovery import discover
-from convattn.ledger.document import render
-from convattn.ledger.locations import certificates_directory, proofs_directory
+from convattn_ledger import Level, NotRunHere, Run, Verdict
+from convattn_ledger.discovery import discover
+from convattn_ledger.document import render
+from convattn_ledger.locations import certificates_directory, proofs_directory
 
 PATHS = sorted(proofs_directory().glob("*/*.py"))
 CLAIMS = [(path.parent.name, path.stem) for path in PATHS]

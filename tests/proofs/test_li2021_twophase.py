@@ -11,13 +11,13 @@ from proofs.cordonnier2020_records import name_of
 from proofs.plants.changes import one_more
 from proofs.plants.planting import load, piece_of, require_failure
 
-from convattn.lab.data.download import ARCHIVES
-from convattn.lab.records import record as recording
-from convattn.lab.records.evidence import HALF_HUNDREDTH, BackingRun, judge, margin
-from convattn.lab.records.experiments import FIRST, PRINTED, WITH, WITHOUT, Pipeline, paper_runs
-from convattn.lab.records.reasons import reasons_against
-from convattn.lab.settings import to_json
-from convattn.ledger import EvidenceFailed, Level, NotRunHere, Verdict
+from convattn_lab.data.download import ARCHIVES
+from convattn_lab.records import record as recording
+from convattn_lab.records.experiments import FIRST, PRINTED, WITH, WITHOUT, paper_runs
+from convattn_lab.records.rows import HALF_HUNDREDTH, Pipeline, margin
+from convattn_lab.settings import to_json
+from convattn_ledger import EvidenceFailed, Level, NotRunHere, Verdict
+from convattn_ledger.evidence.experiments import BackingRun
 
 ROOT = Path(__file__).parents[2]
 MEASURED, BEFORE = "runs at the paper's size", "before training"
@@ -79,21 +79,23 @@ def test_the_row_is_not_run_and_says_what_would_back_it() -> None:
     claim = load("li2021", "twophase")
     assert claim.verdict is Verdict.NOT_RUN
     piece, run = piece_of("li2021", "twophase", MEASURED)
-    assert piece.check == BackingRun(ROW, ROOT / "proofs/li2021/twophase.json", Verdict.NOT_RUN)
+    assert piece.check.experiment() == ROW
+    assert piece.check.path == ROOT / "proofs/li2021/twophase.json"
+    assert piece.check.verdict is Verdict.NOT_RUN
     assert piece.level is Level.MEASURED
     with pytest.raises(NotRunHere, match=r"NOT RUN: .*compare --config cmhsa5 .* record FOLDER"):
         piece.check(run)
 
 
 def test_whole_runs_back_the_row(tmp_path) -> None:
-    assert reasons_against(ROW, full_record()) == []
+    assert ROW.reasons_against(full_record()) == []
     _, run = piece_of("li2021", "twophase", MEASURED)
     path = tmp_path / "record.json"
     path.write_text(json.dumps(full_record()))
-    seen = BackingRun(ROW, path, Verdict.REPRODUCED)(run)
+    seen = BackingRun(lambda: ROW, path, Verdict.REPRODUCED)(run)
     assert "limit-40-with 78.74 % (printed 78.74 %)" in seen
     with pytest.raises(EvidenceFailed, match="the verdict is 'reproduced'"):
-        BackingRun(ROW, path, Verdict.NOT_RUN)(run)
+        BackingRun(lambda: ROW, path, Verdict.NOT_RUN)(run)
 
 
 @pytest.mark.parametrize(
@@ -103,9 +105,9 @@ def test_whole_runs_back_the_row(tmp_path) -> None:
 )
 def test_other_figures_do_not_reproduce_it(accuracies) -> None:
     record = full_record(**accuracies)
-    assert judge(ROW, record, Verdict.NOT_REPRODUCED)
+    assert ROW.judge(record, Verdict.NOT_REPRODUCED)
     with pytest.raises(EvidenceFailed, match="the verdict is 'not reproduced'"):
-        judge(ROW, record, Verdict.REPRODUCED)
+        ROW.judge(record, Verdict.REPRODUCED)
 
 
 @pytest.mark.parametrize(
@@ -139,14 +141,14 @@ def test_reduced_or_damaged_runs_back_nothing(where, value) -> None:
     record, name = changed(where, value), name_of(where.replace("/", "."))
     for verdict in (Verdict.REPRODUCED, Verdict.NOT_REPRODUCED, Verdict.NOT_RUN):
         with pytest.raises(EvidenceFailed, match=f"does not count for L21.twophase: .*{name}"):
-            judge(ROW, record, verdict)
+            ROW.judge(record, verdict)
 
 
 def test_a_run_that_nothing_is_known_of_backs_nothing() -> None:
     with pytest.raises(
         EvidenceFailed, match=r"runs=\['extra', .*\], but expected \['limit-40-with'"
     ):
-        judge(ROW, changed("runs/extra", full_record()["runs"][FIRST]), Verdict.REPRODUCED)
+        ROW.judge(changed("runs/extra", full_record()["runs"][FIRST]), Verdict.REPRODUCED)
 
 
 def test_the_margin_is_three_deviations_and_half_of_what_is_printed() -> None:

@@ -21,13 +21,14 @@ from proofs.plants import (
     sharpened_heads,
     sharpened_kernel,
     sharpened_layers,
+    sharpened_vit,
     sharpened_width,
 )
 from proofs.plants.planting import require_failure
 
-from convattn.ledger import Level, Verdict
-from convattn.ledger.discovery import load_claim
-from convattn.ledger.locations import proofs_directory
+from convattn_ledger import Level, Verdict
+from convattn_ledger.discovery import load_claim
+from convattn_ledger.locations import proofs_directory
 
 TABLES = {
     "cordonnier2020": cordonnier2020.PLANTS,
@@ -42,6 +43,7 @@ TABLES = {
     + sharpened_kernel.PLANTS
     + sharpened_heads.PLANTS
     + sharpened_width.PLANTS
+    + sharpened_vit.PLANTS
     + second_set.PLANTS,
 }
 PLANTS = [(folder, *plant) for folder, plants in TABLES.items() for plant in plants]

@@ -7,7 +7,7 @@ import pytest
 from proofs.plants.changes import no_uniform_head
 from proofs.plants.planting import load, require_failure
 
-from convattn.ledger import Level
+from convattn_ledger import Level
 
 
 def one_head_dropped(original):
@@ -27,7 +27,10 @@ def uniform_weight_halved(original):
 
     def changed(self, convolution, kernel):
         layer = original(self, convolution, kernel)
-        return replace(layer, encoding=replace(layer.encoding, leak=layer.encoding.leak / 2))
+        return replace(
+            layer,
+            encoding=replace(layer.encoding, uniform_weight=layer.encoding.uniform_weight / 2),
+        )
 
     return changed
 
@@ -35,11 +38,11 @@ def uniform_weight_halved(original):
 def leak_not_taken_back(original):
     """All that a layer gives is a little less."""
 
-    def changed(leak):
-        layer = original(leak)
+    def changed(uniform_weight):
+        layer = original(uniform_weight)
 
         def apply(given, image):
-            return layer(given, image) * (1 - leak / 2)
+            return layer(given, image) * (1 - uniform_weight / 2)
 
         return apply
 
@@ -49,8 +52,8 @@ def leak_not_taken_back(original):
 def between_the_strides(original):
     """Every stride-th pixel from the second on."""
 
-    def changed(leak):
-        layer = original(leak)
+    def changed(uniform_weight):
+        layer = original(uniform_weight)
 
         def apply(given, image):
             return layer(given, np.roll(image, -1, axis=0) if given.stride > 1 else image)
@@ -61,12 +64,17 @@ def between_the_strides(original):
 
 
 TRANSFORMATION = "networks.transformation"
+OPTIONS = f"{TRANSFORMATION}.attention.ConversionOptions"
 PLANTS = [
     ("fractions", "attended", leak_not_taken_back),
     ("fractions", "attended", between_the_strides),
-    ("float32 logits", "constructions.regimes.leaky_construction", no_uniform_head),
-    ("float32 logits", "constructions.regimes.leaky_construction", one_head_dropped),
-    ("float32 logits", f"{TRANSFORMATION}.attention.AttentionOptions.layer", uniform_weight_halved),
+    ("float32 logits", "constructions.table.finite_construction", no_uniform_head),
+    ("float32 logits", "constructions.table.finite_construction", one_head_dropped),
+    (
+        "float32 logits",
+        f"{TRANSFORMATION}.attention.ConversionOptions.layer",
+        uniform_weight_halved,
+    ),
     ("float32 logits", f"{TRANSFORMATION}.deviation.charged", wide_bound),
 ]
 

@@ -16,7 +16,7 @@ QUICK = ("torchvision/alexnet", "torchvision/resnet18", "timm/vit_tiny_patch16_2
 )
 def test_attention_gives_pytorchs_outputs(architecture: Architecture) -> None:
     row = measure(architecture)
-    assert row.difference <= LIMIT
+    assert row.difference <= architecture.limit
     assert row.module_difference <= LIMIT
     assert row.converted == row.convolutions > 0
     assert 0 < row.converted_modules <= row.modules

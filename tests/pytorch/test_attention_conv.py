@@ -129,6 +129,15 @@ def test_below_float32_scores_are_in_float32() -> None:
     assert (outputs - wide).abs().max() <= 2**-2 * widest
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_under_autocast_it_is_as_near_as_the_convolution(dtype) -> None:
+    conv, images = nn.Conv2d(3, 8, 3, padding=1), 4 * torch.rand(1, 3, 256, 256)
+    layer, exact = AttentionConv.from_conv(conv), conv(images)
+    with torch.no_grad(), torch.autocast("cpu", dtype):
+        off, own = ((each(images).float() - exact).abs().max() for each in (layer, conv))
+    assert off <= 4 * own  # the sum of a channel is beyond float16
+
+
 def test_frozen_weights_stay_frozen() -> None:
     conv = nn.Conv2d(3, 4, 3)
     conv.weight.requires_grad_(False)
@@ -162,6 +171,11 @@ def test_timms_padding_of_tensorflow() -> None:
         (lambda: AttentionConv(torch.ones(1, 1, 3, 3), backend="fast"), "backend='fast'"),
         (lambda: AttentionConv(torch.ones(1, 1, 3, 3), padding_mode="mean"), "padding_mode='mean'"),
         (lambda: AttentionConv(torch.ones(1, 1, 3, 3), uniform_weight=1), "uniform_weight=1"),
+        (lambda: AttentionConv(torch.ones(1, 1, 3, 3), padding=((1, 1),)), "expected 2 pairs"),
+        (lambda: AttentionConv(torch.ones(1, 1, 3, 3), padding=1), "padding=1, but"),
+        (lambda: AttentionConv(torch.ones(1, 1, 3, 3), padding="same"), "padding='same', but"),
+        (lambda: AttentionConv(torch.ones(3, 1, 3, 3), groups=2), "a multiple of groups"),
+        (lambda: AttentionConv(torch.ones(3, 1, 3, 3), torch.ones(1)), "a bias for each"),
         (lambda: AttentionConv(torch.ones(1, 1, 3, 3))(torch.ones(1, 2, 5, 5)), r"\(1, 2, 5, 5\)"),
         (lambda: AttentionConv(torch.ones(1, 1, 3, 3))(torch.ones(1, 1, 2, 5)), "larger images"),
     ],
@@ -173,8 +187,10 @@ def test_what_it_refuses(make, name) -> None:
 
 def test_it_has_no_weight() -> None:
     layer = AttentionConv(torch.ones(1, 1, 3, 3))
-    with pytest.raises(AttributeError, match="has no weight"):
-        _ = layer.weight
+    assert (layer.weight.dtype, layer.weight.device.type) == (torch.float32, "cpu")
+    for read in (lambda: layer.weight.shape, lambda: nn.functional.relu(layer.weight)):
+        with pytest.raises(AttributeError, match="has no weight"):
+            read()
     assert "heads=10" in repr(layer)
 
 
@@ -188,3 +204,71 @@ def test_a_saved_model_runs_without_jax(tmp_path) -> None:
         "assert torch.equal(layer(images), outputs)"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_options_that_the_heads_are_made_for_cannot_be_set() -> None:
+    layer = AttentionConv(torch.ones(2, 1, 3), torch.ones(2))
+    names = ["stride", "padding", "dilation", "groups", "padding_mode", "kernel_size", "transposed"]
+    for name in names:
+        with pytest.raises(AttributeError, match=f"{name} of an AttentionConv cannot be set"):
+            setattr(layer, name, 1)
+    with pytest.raises(AttributeError, match="AttentionConv has no weight"):
+        layer.weight = torch.nn.Parameter(torch.ones(2, 1, 3))
+    with pytest.raises(ValueError, match="backend='none', but expected one of shift, dense, flex"):
+        layer.backend = "none"
+    layer.bias = None
+    assert layer(torch.ones(1, 1, 3)).abs().max() > 1
+
+
+@pytest.mark.parametrize(
+    ("options", "later"),
+    [
+        ({"kernel_size": 4, "stride": 4}, {"padding": (1, 1)}),
+        ({"kernel_size": 3, "padding": 1}, {"padding": (2, 2), "dilation": (2, 2)}),
+        ({"kernel_size": 3, "padding": "same"}, {"dilation": (3, 3)}),
+        ({"kernel_size": 2, "padding": "valid"}, {}),
+        ({"kernel_size": 3, "padding": 1, "padding_mode": "reflect"}, {"padding": (0, 0)}),
+    ],
+)
+def test_options_that_are_set_later_count_as_pytorch_reads_them(options, later) -> None:
+    conv, images = nn.Conv2d(3, 4, **options), torch.randn(1, 3, 12, 12)
+    for name, value in later.items():
+        setattr(conv, name, value)
+    assert torch.allclose(AttentionConv.from_conv(conv)(images), conv(images), atol=1e-5)
+
+
+class Scaled(torch.nn.Conv2d):
+    def forward(self, images):
+        return super().forward(images) / 2
+
+
+def hooked():
+    conv = torch.nn.Conv2d(2, 3, 3)
+    conv.register_forward_hook(lambda *given: 2 * given[2])
+    return conv
+
+
+@pytest.mark.parametrize(
+    ("made", "word"),
+    [
+        (lambda: Scaled(2, 3, 3), "forward of its own"),
+        (hooked, "hook"),
+        (
+            lambda: torch.nn.utils.prune.l1_unstructured(torch.nn.Conv2d(2, 3, 3), "weight", 4),
+            "prun",
+        ),
+        (lambda: torch.nn.Linear(2, 3), "Linear"),
+    ],
+)
+def test_what_computes_otherwise_than_its_weight_says_is_refused(made, word):
+    with pytest.raises(ValueError, match=word):
+        AttentionConv.from_conv(made())
+
+
+def test_a_parametrised_weight_is_read_as_it_is_now():
+    conv = torch.nn.utils.parametrizations.weight_norm(torch.nn.Conv2d(2, 3, 3))
+    images = torch.randn(1, 2, 6, 5)
+    conv(images)
+    with torch.no_grad():
+        conv.parametrizations.weight.original0.mul_(3)
+    assert torch.allclose(AttentionConv.from_conv(conv)(images), conv(images), atol=1e-5)

@@ -143,3 +143,37 @@ def test_a_missing_parameter_and_a_missing_operator_are_named() -> None:
 
     with pytest.raises(NotImplementedError, match="adaptive_max_pool3d"):
         function_of(Sampled().eval())(IMAGES)
+
+    class Listed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.kernels = [torch.ones(2, 3, 1, 1)]
+
+        def forward(self, x):
+            return torch.conv2d(x, self.kernels[0])
+
+    with pytest.raises(ValueError, match="such as one in a list; register it"):
+        function_of(Listed().eval())(IMAGES)
+
+
+OTHERWISE = {  # in torchax 0.0.13
+    "groups of a transposed convolution": nn.ConvTranspose2d(4, 6, 3, stride=2, groups=2),
+    "in one axis": nn.ConvTranspose1d(6, 3, 2, stride=2, padding=1, output_padding=1, groups=3),
+    "depthwise": nn.ConvTranspose2d(4, 8, 2, groups=4),
+    "a window beyond the image": nn.AvgPool2d(2, 2, ceil_mode=True),
+    "padded": nn.AvgPool2d((3, 2), (2, 3), (1, 0), ceil_mode=True),
+    "three axes": nn.AvgPool3d(2, 2, ceil_mode=True),
+    "padding not counted": nn.AvgPool2d(3, 2, 1, ceil_mode=True, count_include_pad=False),
+    "a divisor": nn.AvgPool2d(2, ceil_mode=True, divisor_override=3),
+}
+
+
+@pytest.mark.parametrize("what", OTHERWISE)
+def test_operators_are_pytorchs(what) -> None:
+    module = OTHERWISE[what].double().eval()
+    axes = 3 if "3d" in type(module).__name__ else 1 if "1d" in type(module).__name__ else 2
+    channels = getattr(module, "in_channels", 2)
+    images = np.random.default_rng(0).normal(size=(2, channels, *(7, 8, 5)[:axes]))
+    with torch.no_grad():
+        expected = module(torch.from_numpy(images)).numpy()
+    assert np.abs(np.asarray(function_of(module)(images)) - expected).max() < 1e-12

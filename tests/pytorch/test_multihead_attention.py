@@ -18,13 +18,14 @@ CASES = [
 
 
 @pytest.mark.parametrize(("shape", "size", "options"), CASES)
-@pytest.mark.parametrize("exact", [True, False])
-def test_the_zero_key_is_the_zero_padding(shape, size, options, exact) -> None:
+@pytest.mark.parametrize("form", ["exact", "limit"])
+def test_the_zero_key_is_the_zero_padding(shape, size, options, form) -> None:
     numbers = np.random.default_rng(0)
     kernel, bias = numbers.normal(size=shape), numbers.normal(size=shape[-1])
-    layer = ca.conv_to_attention(kernel, bias, exact=exact, **options)
+    options = {**options, "padding": "SAME_TORCH"}  # a ring of zero tokens at strides too
+    layer = ca.conv_to_attention(kernel, bias, form=form, **options)
     images = numbers.normal(size=(2, *size, shape[-2]))
-    own = {name: value for name, value in options.items() if name in ("stride", "dilation")}
+    own = {name: value for name, value in options.items() if name not in ("head_dim", "patch_size")}
     expected = np.moveaxis(np.asarray(ca.conv(images, kernel, bias, **own)), -1, 1)
     module = to_multihead_attention(layer, size)
     assert type(module.attention) is torch.nn.MultiheadAttention
@@ -75,6 +76,13 @@ def test_it_moves_and_trains_and_is_saved() -> None:
 def test_what_it_refuses(make, match) -> None:
     with pytest.raises(ValueError, match=match):
         to_multihead_attention(*make())
+
+
+def test_channels_of_a_grouped_convolution_are_not_taken_for_those_of_all() -> None:
+    kernel = np.ones((3, 3, 2, 4))
+    module = to_multihead_attention(ca.conv_to_attention(kernel), 5)
+    with pytest.raises(ValueError, match=r"2 channels and \(5, 5\) pixels.* each group"):
+        module(torch.ones(1, 4, 5, 5, dtype=torch.float64))
 
 
 def test_images_of_another_size_are_refused() -> None:

@@ -75,6 +75,14 @@ def test_what_does_not_fit_is_listed(resnet, tmp_path) -> None:
     assert "num_batches_tracked" not in str(e.value)
 
 
+@pytest.mark.parametrize("dtype", [torch.int8, torch.complex64])
+def test_numbers_of_another_kind_are_refused(resnet, dtype, tmp_path) -> None:
+    state = resnet.state_dict()
+    torch.save({**state, "conv1.weight": state["conv1.weight"].to(dtype)}, tmp_path / "w.pt")
+    with pytest.raises(ValueError, match=f"'conv1.weight' is of {dtype}, but expected"):
+        network("torchvision/resnet18", tmp_path / "w.pt")
+
+
 def test_a_pickle_with_code_is_refused_with_a_script(resnet, tmp_path) -> None:
     file = tmp_path / "whole.pth"
     for zipped in (True, False):

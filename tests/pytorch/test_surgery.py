@@ -88,6 +88,14 @@ def test_the_copy_trains_and_is_saved_strictly() -> None:
     assert torch.equal(other(IMAGES), attention(IMAGES))
 
 
+def test_a_model_may_write_to_its_input() -> None:
+    model = nn.Sequential(nn.ReLU(inplace=True), nn.Conv2d(3, 4, 3))
+    images = IMAGES.clone()
+    report = to_attention(model, images, call=lambda model, images: model(images.mul_(-1))).report
+    assert report.difference < 1e-6
+    assert torch.equal(images, IMAGES)
+
+
 def test_which_are_converted() -> None:
     model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 1), nn.Conv2d(4, 2, 3))
     attention, report = to_attention(
@@ -108,6 +116,21 @@ def test_a_class_with_a_forward_of_its_own_is_left() -> None:
 
     report = to_attention(nn.Sequential(Standardised(3, 3, 3), nn.Conv2d(3, 2, 3)), IMAGES).report
     assert report.left == ("0: Standardised has a forward of its own",)
+
+
+def test_a_model_that_computes_with_parameters_of_layers_does_not_pass() -> None:
+    class Decaying(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv2d(3, 2, 3)
+
+        def forward(self, images):
+            return self.conv(images), sum(each.abs().sum() for each in self.parameters())
+
+    report = to_attention(Decaying(), IMAGES).report
+    assert report.layers[0].passed
+    assert report.difference > 1
+    assert (report.passed, report.rest_is_same) == (None, False)
 
 
 def test_float64_and_keyword_arguments_and_compiled_modules() -> None:
@@ -189,3 +212,80 @@ def test_a_layer_that_is_refused_can_be_left_out() -> None:
 def test_what_it_does_not_take(model, example, options, match) -> None:
     with pytest.raises(ValueError, match=match):
         to_attention(model, example, **options)
+
+
+class Computed(nn.Module):
+    """A convolution whose weight is computed at each call, in its place or in the place of it."""
+
+    def __init__(self, in_place: bool, is_parameter: bool) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+        if is_parameter:
+            self.gain = nn.Parameter(torch.ones(()))
+        else:
+            self.register_buffer("gain", torch.ones(()))
+        self.in_place = in_place
+
+    def forward(self, images):
+        if self.in_place:
+            self.conv.weight.data.div_(self.conv.weight.data.norm()).mul_(self.gain)
+            return self.conv(images)
+        scaled = {name: part * self.gain for name, part in self.conv.named_parameters()}
+        return torch.func.functional_call(self.conv, scaled, (images,))
+
+
+class Nonnegative(torch.nn.Module):
+    """Projects the weights that it holds, which do not move once they are in the set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = torch.nn.Conv2d(2, 3, 3)
+        with torch.no_grad():
+            self.conv.weight.abs_()
+
+    def forward(self, images):
+        with torch.no_grad():
+            self.conv.weight.clamp_(min=0)
+        return self.conv(images)
+
+
+def test_a_weight_that_is_projected_is_refused() -> None:
+    with pytest.raises(ValueError, match="conv: the model computes its weight at each call"):
+        to_attention(Nonnegative(), torch.rand(1, 2, 5, 5))
+
+
+class Sometimes(torch.nn.Module):
+    """Asks for the type of its layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = torch.nn.Conv2d(2, 3, 3)
+
+    def forward(self, images):
+        return self.conv(images * (3 if isinstance(self.conv, torch.nn.Conv2d) else 1))
+
+
+def test_outputs_far_apart_do_not_pass_where_layers_alone_do() -> None:
+    report = to_attention(Sometimes(), torch.rand(1, 2, 5, 5)).report
+    assert report.layers[0].passed
+    assert report.difference > 0.1 * report.largest
+    assert report.passed is None
+
+
+@pytest.mark.parametrize(
+    ("in_place", "is_parameter"), [(True, True), (False, True), (False, False)]
+)
+@pytest.mark.parametrize("called", [True, False])
+def test_a_weight_that_is_computed_at_each_call_is_refused(in_place, is_parameter, called) -> None:
+    model = Computed(in_place, is_parameter)
+    if called:
+        model(IMAGES)
+    with pytest.raises(ValueError, match="conv: the model computes its weight at each call"):
+        to_attention(model, IMAGES)
+
+
+def test_weights_that_share_their_numbers_are_refused() -> None:
+    first, second = nn.Conv2d(3, 3, 3), nn.Conv2d(3, 3, 3)
+    second.weight.data = first.weight.data
+    with pytest.raises(ValueError, match=r"weight is also a parameter of"):
+        to_attention(nn.Sequential(first, second), IMAGES)

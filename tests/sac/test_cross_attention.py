@@ -15,7 +15,6 @@ from sac.random_parameters import (
     scores_of,
 )
 
-from convattn.ledger.evidence.exact_convolution import exact_convolution
 from convattn.sac import (
     EvenBias,
     MultiscaleParameters,
@@ -24,6 +23,7 @@ from convattn.sac import (
     side_by_side,
     with_segment,
 )
+from convattn_ledger.evidence.exact_convolution import exact_convolution
 
 FIRST, SECOND = integers(1, 2, 2, 4, 3), integers(2, 2, 2, 4, 3)
 

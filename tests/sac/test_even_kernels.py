@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from comparison import assert_equal, assert_within, gamma
 
-from convattn.ledger.evidence.exact_convolution import exact_convolution
 from convattn.sac import even_part, sac_from_even_kernel, with_zero_ring
+from convattn_ledger.evidence.exact_convolution import exact_convolution
 
 
 def even(size, *channels):
@@ -16,18 +16,18 @@ def even(size, *channels):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("size", "leak"), [((5,), 0.25), ((3, 5), 0.5)])
-def test_even_kernels_are_expressed_at_every_pixel(size, leak) -> None:
+@pytest.mark.parametrize(("size", "uniform_weight"), [((5,), 0.25), ((3, 5), 0.5)])
+def test_even_kernels_are_expressed_at_every_pixel(size, uniform_weight) -> None:
     """Scores up to S = log1p(3N) < 6 for N ≤ 99 keys are off by at most γ_15·S, so weights by
 
-    γ_330 of themselves (`convattn.bounds.self_attentive_rounding`, 1 and 2), the sums of 7N
+    γ_330 of themselves (`convattn_ledger.bounds.self_attentive_rounding`, 1 and 2), the sums of 7N
     products by γ_700, the filters by γ_4: together below 2γ_1000. The rows sum to one, so Σ_h |W_h|
     times the largest token, 9, is a majorant.
     """
     kernel = even(size, 2, 3)
     space = (7, 4)[: len(size)]
     images = np.random.default_rng(1).integers(-9, 10, (2, *space, 2))
-    parameters = sac_from_even_kernel(jnp.asarray(kernel, "float64"), leak=leak)
+    parameters = sac_from_even_kernel(jnp.asarray(kernel, "float64"), uniform_weight=uniform_weight)
     assert parameters.heads == np.prod([s // 2 + 1 for s in size]) + 1
     ring = tuple(s // 2 for s in size)
     result = jax.jit(with_zero_ring, static_argnums=2)(

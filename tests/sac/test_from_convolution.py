@@ -6,11 +6,11 @@ from comparison import assert_dtype, assert_equal, assert_within
 from sac.random_parameters import apply
 from strategies import CONVOLUTION_BUCKETS, FLOATS, largest_sum, make_case
 
-from convattn.bounds.self_attentive_rounding import two_head_error_bound
-from convattn.ledger.evidence.exact_convolution import exact_convolution
 from convattn.operators.convolution import conv
 from convattn.sac import limit_error_bound, sac_from_convolution
 from convattn.sac.from_convolution import grid_cells
+from convattn_ledger.bounds.self_attentive_rounding import two_head_error_bound
+from convattn_ledger.evidence.exact_convolution import exact_convolution
 
 BUCKETS = [bucket for bucket in CONVOLUTION_BUCKETS if bucket.groups == 1]
 CASES = [(BUCKETS[index], dtype) for index, dtype in zip((1, 2, 4, 5), FLOATS, strict=True)]
@@ -31,7 +31,7 @@ def test_one_head_in_the_limit_equals_the_convolution(pair) -> None:
     case = make_case(bucket, 1, dtype)
     images, kernel, bias = case.cast()
     parameters = sac_from_convolution(
-        kernel, bias, exact=False, stride=bucket.stride, dilation=bucket.dilation
+        kernel, bias, form="limit", stride=bucket.stride, dilation=bucket.dilation
     )
     assert parameters.heads == 1
     result = apply(parameters, images)
@@ -69,7 +69,9 @@ def test_causal_convolutions_too(exact) -> None:
     images = np.random.default_rng(1).integers(0, 9, (2, 8, 2))
     padded = np.pad(images, [(0, 0), (2, 0), (0, 0)])
     expected = exact_convolution(padded, kernel)[:, 1:-1]
-    parameters = sac_from_convolution(jnp.asarray(kernel, "float64"), exact=exact, causal=True)
+    parameters = sac_from_convolution(
+        jnp.asarray(kernel, "float64"), form="exact" if exact else "limit", causal=True
+    )
     result = apply(parameters, jnp.asarray(images, "float64"))
     if not exact:
         assert_equal(result, expected)
@@ -87,7 +89,7 @@ def test_the_limit_approaches_within_its_bound(logit) -> None:
     images = np.random.default_rng(1).integers(0, 9, (2, 5, 6, 2))
     expected = exact_convolution(images, kernel)
     spread = np.ptp(expected, axis=(1, 2), keepdims=True)
-    parameters = sac_from_convolution(jnp.asarray(kernel, "float64"), exact=False, logit=logit)
+    parameters = sac_from_convolution(jnp.asarray(kernel, "float64"), form="limit", sharpness=logit)
     result = apply(parameters, jnp.asarray(images, "float64"))
     cells = grid_cells((5, 6), (1, 1))
     bound = limit_error_bound(logit, cells, spread) + 2.0**-40 * np.abs(expected).max()

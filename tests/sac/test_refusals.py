@@ -94,10 +94,10 @@ REFUSED = {
         masked(np.array([False, True, True]), SEQUENCE, IMAGES[:, 0, :3]),
         "first key",
     ),
-    "leak 0": (changed(position=EvenBias(jnp.ones((1, 1, 1)), 0)), "leak=0"),
+    "leak 0": (changed(position=EvenBias(jnp.ones((1, 1, 1)), 0)), "uniform_weight=0"),
     "leak 3/2": (
         lambda: even_bias_scores(EvenBias(jnp.ones((1, 1)), 1.5), (2,), (2,)),
-        r"leak=1\.5",
+        r"uniform_weight=1\.5",
     ),
     "output of one head": (changed(output=PLAIN.output[:1]), r"output\.shape=\(1, 5, 4\)"),
     "query and key of one head": (
@@ -175,17 +175,20 @@ REFUSED = {
     "module: no rngs": (paired(segment_shape=(3,)), "rngs to draw"),
     "module: two axes": (paired(segment_shape=(2, 3), rngs=nnx.Rngs(0)), "or \\(height, width, d"),
     "kernel: leak 0": (
-        converted(leak=0.0),
-        "leak=0.0, but expected a number",
+        converted(uniform_weight=0.0),
+        "uniform_weight=0.0, but expected a number",
     ),
-    "kernel: logit": (converted(logit=3.0), "the exact form works out its own M"),
-    "kernel: logit < 0": (converted(logit=-1.0, exact=False), "logit=-1.0, but expected a finite"),
+    "kernel: logit": (converted(sharpness=3.0), "works out its own M"),
+    "kernel: logit < 0": (
+        converted(sharpness=-1.0, form="limit"),
+        "sharpness=-1.0, but expected a finite",
+    ),
     "kernel: causal": (converted(causal=True), "causal=True is for sequences"),
     "kernel: stride 0": (converted(stride=0), "stride=0"),
     "odd kernel on axis 0": (even(3), "differs from its reflection in axis 0"),
     "odd kernel on axis 1": (even(1, 3), "differs from its reflection in axis 1"),
     "even kernel: size": (even(2, 3), r"sizes \(2, 3\) should be odd"),
-    "even kernel: leak": (even(1, leak=2.0), r"leak=2\.0"),
+    "even kernel: leak": (even(1, uniform_weight=2.0), r"uniform_weight=2\.0"),
     "strided ring": (
         lambda: with_zero_ring(replace(PLAIN, stride=(2, 1)), IMAGES, (1, 1)),
         "a SAC of stride 1",

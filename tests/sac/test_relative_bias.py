@@ -31,11 +31,11 @@ def test_steps_count_cells_of_the_keys() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("leak", "keys"), [(0.5, 1), (0.25, 7), (0.9, 300)])
-def test_a_leak_sets_the_height_for_the_number_of_keys(leak, keys) -> None:
-    position = EvenBias(jnp.ones((1, 1), jnp.float32), leak)
+@pytest.mark.parametrize(("uniform_weight", "keys"), [(0.5, 1), (0.25, 7), (0.9, 300)])
+def test_a_leak_sets_the_height_for_the_number_of_keys(uniform_weight, keys) -> None:
+    position = EvenBias(jnp.ones((1, 1), jnp.float32), uniform_weight)
     scores = np.asarray(even_bias_scores(position, (keys,), (keys,)))[0]
-    height = np.log1p(keys * (1 - leak) / leak)
+    height = np.log1p(keys * (1 - uniform_weight) / uniform_weight)
     # ε is a float32: (1-ε)/ε is off by its own rounding too, counted among the sixteen.
     assert_within(scores.diagonal(), np.full(keys, height), gamma(16, jnp.float32) * height)
     assert_equal(scores[~np.eye(keys, dtype=bool)], np.zeros(keys * (keys - 1)))

@@ -13,8 +13,8 @@ from sac.slow_definitions import (
     query_first,
 )
 
-from convattn.ledger.evidence.softmax_rounding import mixture_within, weights_within
 from convattn.sac import EvenBias, SelfAttentiveParameters, self_attention_2d
+from convattn_ledger.evidence.softmax_rounding import mixture_within, weights_within
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])

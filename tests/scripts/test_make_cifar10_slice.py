@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from convattn.lab.data import DataIntegrityError
-from convattn.ledger.images import cifar10_slice as cifar10
+from convattn.data import DataIntegrityError
+from convattn.data import cifar10_slice as cifar10
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "make_cifar10_slice.py"
 

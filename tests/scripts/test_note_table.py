@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from convattn.ledger.evidence import proved
+from convattn_ledger.evidence import proved
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTE = (ROOT / "docs" / "note" / "note.tex").read_text("utf-8")

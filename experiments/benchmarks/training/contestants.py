@@ -13,16 +13,16 @@ from benchmarks.torch_layer import torch_is_there
 from benchmarks.training.plain_encoder import FORMS, with_outputs_kept
 from benchmarks.training.settings import Settings
 from benchmarks.training.torch_model import MIXINGS, torch_model, torch_step
-from convattn.lab.data.batches import DeviceImages
-from convattn.lab.models.encoder import Encoder
-from convattn.lab.training.devices import data_mesh, spread
-from convattn.lab.training.images import TrainingImages
-from convattn.lab.training.optimizer import make_optimizer
-from convattn.lab.training.program import compiler_options
-from convattn.lab.training.settings import TrainingSettings
-from convattn.lab.training.state import initial_state
-from convattn.lab.training.step import Recipe, make_step
-from convattn.ledger.images.cifar10_slice import Images
+from convattn.data.cifar10_slice import Images
+from convattn_lab.data.batches import DeviceImages
+from convattn_lab.models.encoder import Encoder
+from convattn_lab.training.devices import data_mesh, spread
+from convattn_lab.training.images import TrainingImages
+from convattn_lab.training.optimizer import make_optimizer
+from convattn_lab.training.program import compiler_options
+from convattn_lab.training.settings import TrainingSettings
+from convattn_lab.training.state import initial_state
+from convattn_lab.training.step import Recipe, make_step
 
 OURS, TORCH, CLASSES = "ours", "torch", 10
 MEAN, STD = np.full(3, 0.5), np.full(3, 0.25)

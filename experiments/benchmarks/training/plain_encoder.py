@@ -18,9 +18,9 @@ from benchmarks.plain_layer import positional_scores
 from convattn.encodings.axis_scores import SeparableEncoding
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.products import product
-from convattn.lab.models.encoder import Encoder
-from convattn.lab.models.encoder_layer import EncoderLayer
 from convattn.operators.shifts import TokenGrid
+from convattn_lab.models.encoder import Encoder
+from convattn_lab.models.encoder_layer import EncoderLayer
 
 
 class PlainEncoderLayer(EncoderLayer):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from convattn.lab.models.settings import EncoderSettings
+from convattn_lab.models.settings import EncoderSettings
 
 PAPER, TINY = EncoderSettings(), EncoderSettings(heads=(3, 2), width=16, inner=24)
 

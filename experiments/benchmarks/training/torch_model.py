@@ -21,8 +21,8 @@ import numpy as np
 
 from benchmarks.plain_layer import steps
 from benchmarks.torch_layer import relative_features
-from convattn.lab.models.encoder import Encoder
-from convattn.lab.training.settings import TrainingSettings
+from convattn_lab.models.encoder import Encoder
+from convattn_lab.training.settings import TrainingSettings
 
 
 def einsum(weights: Any, tokens: Any, torch: Any) -> Any:
@@ -144,7 +144,7 @@ def our_arrays(state: Any) -> dict[str, np.ndarray]:
     """The parameters of a model of ours, or gradients of its shape, by name."""
     from flax import nnx
 
-    from convattn.lab.training.state import named_arrays
+    from convattn_lab.training.state import named_arrays
 
     found = state if isinstance(state, nnx.State) else nnx.state(state, nnx.Param)
     return {name.removesuffix(".value"): array for name, array in named_arrays(found).items()}

@@ -11,6 +11,6 @@ Peak rates are from the printed sets. On CIFAR-10 it runs as well, and says so. 
 no ring of zero tokens: --conversion.border mean.
 """
 
-from convattn.lab.records.experiments import paper_pipeline
+from convattn_lab.records.experiments import paper_pipeline
 
 CONFIG = paper_pipeline(5)

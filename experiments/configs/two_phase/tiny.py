@@ -8,10 +8,10 @@ Time       under 5 minutes
 Command    python experiments/two_phase.py
 """
 
-from convattn.lab.models.settings import VisionTransformerSettings
-from convattn.lab.runs.settings import ImageSettings
-from convattn.lab.training.settings import TrainingSettings
-from convattn.lab.two_phase.settings import ConversionSettings, TwoPhaseSettings
+from convattn.nnx.vision_transformer.settings import VisionTransformerSettings
+from convattn_lab.runs.settings import ImageSettings
+from convattn_lab.training.settings import TrainingSettings
+from convattn_lab.two_phase.settings import ConversionSettings, TwoPhaseSettings
 
 CONFIG = TwoPhaseSettings(
     model=VisionTransformerSettings(

@@ -50,6 +50,7 @@ from convattn.encodings.mixture import MixtureEncoding
 from convattn.operators.arrays import as_floats, promoted
 from convattn.operators.convolution import check_kernel
 from convattn.operators.integers import as_integer
+from convattn.operators.padding import read_padding
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class Approximation:
     next_bound: float
 
 
-def approximate_convolution(
+def approximate_conv(
     kernel: Any,
     heads: Any,
     *,
@@ -104,11 +105,11 @@ def approximate_convolution(
 
     Source: S.approx of this project's ledger; Eckart and Young 1936.
 
-    >>> found = approximate_convolution([[[1.0]], [[2.0]], [[1.0]]], 1)  # nonnegative, rank one
+    >>> found = approximate_conv([[[1.0]], [[2.0]], [[1.0]]], 1)  # nonnegative, rank one
     >>> found.layer.heads, found.error.upper < 1e-6, found.lower_bound
     (1, True, 0.0)
-    >>> found = approximate_convolution([[[1.0]], [[0.0]], [[-1.0]]], 1)  # no nonnegative direction
-    >>> found.method, round(found.error.upper, 6), approximate_convolution(
+    >>> found = approximate_conv([[[1.0]], [[0.0]], [[-1.0]]], 1)  # no nonnegative direction
+    >>> found.method, round(found.error.upper, 6), approximate_conv(
     ...     [[[1.0]], [[0.0]], [[-1.0]]], 2).error.upper < 1e-6
     ('one-hot heads', 1.0, True)
     """
@@ -117,18 +118,20 @@ def approximate_convolution(
     array, bias = check_kernel(kernel, bias, 1)
     array = as_floats(array, "kernel")
     geometry = ConvolutionGeometry.of(array.shape[:-2], patch_size, 1, dilation)
+    same = read_padding("SAME", array.shape[:-2], geometry.dilation, geometry.stride)
+    padding = None if same.is_zero_ring else same
     rows, counts = distinct_rows(np.asarray(array, np.float64), geometry)
     bounds = tail_energy_bounds(rows, counts)
     maps = np.asarray(token_maps(array, geometry), np.float64)
     stored = promoted(array.dtype, jnp.float32)
-    leak = float(jnp.finfo(score_dtype(array)).eps)
+    uniform_weight = float(jnp.finfo(score_dtype(array)).eps)
     roundoff = float(jnp.finfo(array.dtype).eps) / 2
     best: tuple[AttentionLayer, str, Enclosure] | None = None
     refused: ValueError | None = None
-    for method, weights, mixtures in candidates(rows, counts, heads, leak, roundoff):
+    for method, weights, mixtures in candidates(rows, counts, heads, uniform_weight, roundoff):
         own = jnp.asarray(np.tensordot(mixtures, maps, 1), stored).astype(array.dtype)
         try:
-            layer = mixture_layer(weights, np.eye(len(weights)), own, geometry, bias)
+            layer = mixture_layer(weights, np.eye(len(weights)), own, geometry, bias, padding)
         except ValueError as error:  # its maps overflow; those of another may not
             refused = error
             continue
@@ -147,7 +150,7 @@ def candidates(
     rows: Float[np.ndarray, "rows offsets"],
     counts: np.ndarray,
     heads: int,
-    leak: float,
+    uniform_weight: float,
     roundoff: float,
 ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Name, weights w_hδ and B of each candidate; head h has the map Σ_δ B_hδ M_δ."""
@@ -159,16 +162,16 @@ def candidates(
     weights, coefficients = mixture_heads(right[: heads - 1])
     yield "singular vectors", weights, coefficients @ right[: heads - 1]
     one_hot = one_hot_rows(gram, heads)
-    yield "one-hot heads", *leaking_rows(one_hot, leak, roundoff)
+    yield "one-hot heads", *leaking_rows(one_hot, uniform_weight, roundoff)
     if len(right) < heads:
         return  # nothing but rounding is left
-    parts = leaking_heads(right[:heads], leak)
+    parts = leaking_heads(right[:heads], uniform_weight)
     if parts is not None:
         yield "all singular directions", parts[0], parts[1] @ right[:heads]
     starts = (one_hot, weights[weights.any(axis=1)], split_rows(right, singular, heads))
     found = [factored_rows(gram, start) for start in starts if len(start)]
     factors = min(found, key=lambda pair: pair[1])[0]
-    yield "nonnegative factors", *leaking_rows(factors, leak, roundoff)
+    yield "nonnegative factors", *leaking_rows(factors, uniform_weight, roundoff)
 
 
 def stored_numbers(layer: AttentionLayer) -> tuple[np.ndarray, np.ndarray]:

@@ -100,9 +100,6 @@ class FixedKernel:
         """The rank of this kernel's block modulo the prime.
 
         With more pairs the rank does not fall, so a few are tried before all of them.
-
-        Raises:
-            TooLargeError: Where more than `MOST_ENTRIES` numbers would be needed.
         """
         width = prod(len(axis.columns) for axis in block)
         each = prod(len(axis.rows) for axis in block)
@@ -134,7 +131,7 @@ def _rows(block: Block, weights: dict[Tap, int]) -> list[int]:
     return entries
 
 
-MOST_BLOCKS = 2500
+_MOST_BLOCKS = 2500
 Sizes = tuple[int, ...]
 
 
@@ -172,10 +169,6 @@ def generic_rank(kernel_size: Sizes, patch_size: Sizes, dilation: Sizes, pairs: 
     Returns:
         `GenericRank`.
 
-    Raises:
-        ValueError: Where F falls into more than 2500 blocks, or no case applies and the matrices
-            are too large.
-
     Source: S.heads of this project's ledger.
 
     >>> rank = generic_rank((5, 5), (2, 2), (1, 1), 1)
@@ -185,10 +178,10 @@ def generic_rank(kernel_size: Sizes, patch_size: Sizes, dilation: Sizes, pairs: 
     False
     """
     axes = [axis_blocks(*sizes) for sizes in zip(kernel_size, patch_size, dilation, strict=True)]
-    if prod(map(len, axes)) > MOST_BLOCKS:
+    if prod(map(len, axes)) > _MOST_BLOCKS:
         raise ValueError(
             f"dilation={dilation} with patch_size={patch_size} splits F into "
-            f"{prod(map(len, axes))} blocks, but expected at most {MOST_BLOCKS}; take a smaller "
+            f"{prod(map(len, axes))} blocks, but expected at most {_MOST_BLOCKS}; take a smaller "
             "dilation or patch, or one that divides the other"
         )
     blocks: list[Block] = list(product(*axes))

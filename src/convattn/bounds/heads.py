@@ -53,7 +53,7 @@ REGIME = {
 MOST_SIZE, MOST_CHANNELS = 4096, 10**6
 
 
-def heads(
+def count_heads(
     kernel_size: int | Sequence[int],
     *,
     patch_size: int | Sequence[int] = 1,
@@ -95,16 +95,16 @@ def heads(
     Source: S.heads, S.kernel, S.finite, S.dp2, S.headdim, S.width, S.depth of this project's
         ledger; L21 Theorems 1, 5 and 6.
 
-    >>> counts = heads(3, patch_size=16, in_channels=3, out_channels=3, head_dim=64)
+    >>> counts = count_heads(3, patch_size=16, in_channels=3, out_channels=3, head_dim=64)
     >>> int(counts.limit.necessary), int(counts.limit.sufficient)  # with maps that may grow
     (12, 16)
     >>> int(counts.limit.bounded), int(counts.limit.bounded_sufficient)
     (20, 20)
     >>> int(counts.exact.necessary), int(counts.exact.sufficient)
     (24, 28)
-    >>> heads(5, patch_size=2).limit.necessary
+    >>> count_heads(5, patch_size=2).limit.necessary
     HeadCount(9, claim='S.heads', basis='proved')
-    >>> heads(3, in_channels=3, out_channels=3, layers=2).exact.each  # one layer takes ten
+    >>> count_heads(3, in_channels=3, out_channels=3, layers=2).exact.each  # one layer takes ten
     (3, 4)
     """
     axes = len(kernel_size) if isinstance(kernel_size, Sequence) else 2

@@ -62,7 +62,7 @@ class KernelHeads:
     claim: str = "S.kernel"
 
 
-def heads_of(
+def count_heads_of_kernel(
     kernel: Any,
     patch_size: int | Sequence[int] = 1,
     *,
@@ -89,10 +89,10 @@ def heads_of(
 
     Source: S.kernel of this project's ledger.
 
-    >>> heads = heads_of([[[1]], [[0]], [[-1]]])  # one channel, mixed sign
+    >>> heads = count_heads_of_kernel([[[1]], [[0]], [[-1]]])  # one channel, mixed sign
     >>> heads.rank, heads.limit, heads.exact, [int(entry) for entry in heads.positive]
     (1, 2, 2, [1, 1, 1])
-    >>> heads_of([[[1]], [[2]], [[1]]]).limit
+    >>> count_heads_of_kernel([[[1]], [[2]], [[1]]]).limit
     1
     """
     if not isinstance(tolerance, int | float) or not 0 <= tolerance < float("inf"):

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from convattn.bounds.score_error import gamma
 from convattn.bounds.tail_energy import INFLATION, ROUNDOFF, require_range
+from convattn.operators.roundoff import gamma
 
 UNDERFLOW = 2.0**-1073  # for each product that is not zero: twice 2⁻¹⁰⁷⁵, and its sum
 
@@ -50,9 +50,6 @@ def squared_distance(
     Args:
         The stored w_h, V_h and M_δ, as float64; the largest entry of the maps is zero or in [2⁻¹⁵⁰,
         2¹⁵⁰], and that of maps and blocks zero or in [2⁻¹⁵⁰, 2²⁰⁰].
-
-    Raises:
-        ValueError: For entries out of this range.
 
     >>> one = squared_distance(np.zeros((1, 1)), np.zeros((1, 1, 1)), np.full((1, 1, 1), 2.0))
     >>> 4.0 in one, one.upper - one.lower < 1e-12

@@ -12,7 +12,7 @@ not so.
 
   u_p being for kernels that the maps' dtype cannot hold, such as large integers.
 - *Scalar.* At the T offsets the weights are t_δ^h/Σ_δ t_δ^h, with the errors that
-  `convattn.bounds.score_error` derives for scores h·log t_δ; the other N - T terms are zeros, which
+  `ScalarEncoding.score_error` derives for scores h·log t_δ; the other N - T terms are zeros, which
   no sum rounds. The majorant is that of `convattn.bounds.majorant` for the limit's coefficients.
 
 Underflow in the products is added as in `convattn.bounds.rounding`, under the same assumptions.
@@ -29,8 +29,6 @@ from jaxtyping import Float
 
 from convattn.bounds.majorant import majorant_layer
 from convattn.bounds.rounding import fill_error, maps_dtype, relative_error, underflow_bound
-from convattn.bounds.score_error import EXP_ERROR, ScoreError, gamma, unit_roundoff
-from convattn.encodings.base import score_dtype
 from convattn.encodings.layer import AttentionLayer
 from convattn.encodings.scalar import ScalarEncoding
 from convattn.fast.application import apply_attention
@@ -39,6 +37,7 @@ from convattn.operators.arrays import accumulation_dtype
 from convattn.operators.attention import contraction_lengths
 from convattn.operators.convolution import conv
 from convattn.operators.padding import centred_padding
+from convattn.operators.roundoff import gamma, unit_roundoff
 from convattn.operators.shifts import TokenGrid
 
 
@@ -55,9 +54,6 @@ def limit_rounding_bound(
     Returns:
         float64.
 
-    Raises:
-        ValueError: For a layer whose weights are not exactly zero off the offsets.
-
     >>> import convattn as ca
     >>> kernel = [[[1.0]], [[2.0]], [[3.0]]]
     >>> layer = ca.conv_to_attention(kernel, encoding="quadratic")
@@ -66,10 +62,10 @@ def limit_rounding_bound(
     True
     """
     if not isinstance(layer.encoding, ScalarEncoding):
-        return one_hot_bound(layer, images, magnitude(images, kernel, bias, layer, groups))
+        return one_hot_bound(layer, images, output_magnitude(images, kernel, bias, layer, groups))
     images, grid, result, working, weights = _prepared(layer, images)
     _require_zeros(weights, len(layer.encoding.offsets))
-    scores = _scalar_error(layer.encoding)
+    scores = layer.encoding.score_error(grid.number_of_keys)
     exponent = scores.absolute + unit_roundoff(scores.dtype) * (scores.range + 2 * scores.absolute)
     relative = relative_error(layer, grid, scores, exponent, working, result, False)
     with jax.enable_x64(True):
@@ -83,11 +79,7 @@ def limit_rounding_bound(
 def one_hot_bound(
     layer: AttentionLayer, images: Any, majorant: Float[np.ndarray, "batch *space out_channels"]
 ) -> Float[np.ndarray, "batch *space out_channels"]:
-    """The same for a layer of one-hot heads and a majorant Σ_h A_h |X||W_h| + |b|.
-
-    Raises:
-        ValueError: For a layer whose weights are not exactly zero and one.
-    """
+    """The same for a layer of one-hot heads and a majorant Σ_h A_h |X||W_h| + |b|."""
     images, grid, result, working, weights = _prepared(layer, images)
     _require_zeros(weights, 1)
     total = math.log1p(unit_roundoff(working)) + math.log1p(unit_roundoff(result))
@@ -106,11 +98,11 @@ def _prepared(layer: AttentionLayer, images: Any) -> tuple[Any, TokenGrid, Any, 
     grid = layer.token_grid(images.shape[1:-1])
     result = jnp.result_type(images, layer.dtype or images.dtype)
     weights = np.asarray(softmax_weights(layer, grid, None))
-    wanted = wanted_rows(layer, images.shape[1:-1], weights)
+    wanted = _wanted_rows(layer, images.shape[1:-1], weights)
     return images, grid, result, accumulation_dtype(result), wanted
 
 
-def magnitude(
+def output_magnitude(
     images: Any, kernel: Any, bias: Any, layer: AttentionLayer, groups: int
 ) -> Float[np.ndarray, "batch *space out_channels"]:
     """|X| * |W| + |b| in float64."""
@@ -122,7 +114,7 @@ def magnitude(
         return np.asarray(conv(images, kernel, bias, groups=groups, padding=padding, **options))
 
 
-def wanted_rows(
+def _wanted_rows(
     layer: AttentionLayer,
     image_size: Sequence[int],
     weights: Float[np.ndarray, "heads queries keys"],
@@ -149,14 +141,3 @@ def _require_zeros(weights: Float[np.ndarray, "heads queries keys"], nonzero: in
             f"{float(weights[weights < 1].max(initial=0)):.1e}, but in a limit form all but "
             f"{nonzero} should have underflowed; leave out alpha and logit, whose defaults do that"
         )
-
-
-def _scalar_error(encoding: ScalarEncoding) -> ScoreError:
-    """As `score_error` has it for the exact form; the gain lacks the N - T keys outside."""
-    dtype = score_dtype(encoding.exponents, encoding.log_bases)
-    u = unit_roundoff(dtype)
-    bases = np.abs(np.asarray(encoding.log_bases, np.float64)).max()
-    height = float(np.asarray(encoding.exponents, np.float64).max() * bases)
-    error = gamma(EXP_ERROR + 3, u) * height
-    gain = error + math.log1p(EXP_ERROR * u) + math.log1p(u)
-    return ScoreError(dtype, error, height, gain + math.log1p(gamma(len(encoding.offsets) + 1, u)))

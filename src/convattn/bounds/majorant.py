@@ -9,6 +9,7 @@ C is what the construction makes of unit maps. The heads of a layer that was spl
 dimension add up to the same G.
 """
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,9 +20,10 @@ from jax import Array
 from jaxtyping import Float
 
 from convattn.bounds.score_error import no_exact_form
-from convattn.constructions.finite import leaky_construction
+from convattn.constructions.convolution import packed_layer
+from convattn.constructions.finite import finite_construction
 from convattn.constructions.geometry import ConvolutionGeometry
-from convattn.constructions.li_output_map import expand_groups, token_bias, token_maps
+from convattn.constructions.li_output_map import expand_groups, token_maps
 from convattn.constructions.scalar import scalar_construction
 from convattn.encodings.bias import BiasEncoding
 from convattn.encodings.layer import AttentionLayer
@@ -39,19 +41,16 @@ def majorant_of(
         layer: An exact form from `conv_to_attention`; only its encoding and sizes are used, so the
             dtype and the head dimension do not matter, and of the encoding only the leak.
         kernel, bias, groups: What it was made from.
-
-    Raises:
-        ValueError: For a layer that is no exact form, and for a kernel of another size.
     """
     if isinstance(layer.encoding, ScalarEncoding) and layer.encoding.logit is not None:
         raise no_exact_form(layer.encoding)
     with jax.enable_x64(True):
         kernel, bias = check_kernel(kernel, bias, groups)
-        return np.asarray(majorant_values(layer, kernel, bias, jnp.asarray(images), groups))
+        return np.asarray(_majorant_values(layer, kernel, bias, jnp.asarray(images), groups))
 
 
 @partial(jax.jit, static_argnames="groups")
-def majorant_values(
+def _majorant_values(
     layer: AttentionLayer, kernel: Array, bias: Array | None, images: Array, groups: int
 ) -> Array:
     """G as one program, under `jax.enable_x64(True)`."""
@@ -66,9 +65,6 @@ def majorant_layer(
 
     A scalar limit form is taken too. Call it, and use what it returns, under
     `jax.enable_x64(True)`.
-
-    Raises:
-        ValueError: For any other layer, and for a kernel of another size.
     """
     kernel, bias = check_kernel(kernel, bias, groups)
     geometry = ConvolutionGeometry.of(
@@ -77,10 +73,10 @@ def majorant_layer(
     encoding = layer.encoding
     units = jnp.eye(geometry.heads, dtype=jnp.float64)[:, None, :]
     heads: BiasEncoding | ScalarEncoding
-    if isinstance(encoding, BiasEncoding) and encoding.leak is not None:
-        heads, parts = leaky_construction(units, geometry, encoding.leak)
+    if isinstance(encoding, BiasEncoding) and encoding.uniform_weight is not None:
+        heads, parts = finite_construction(units, geometry, encoding.uniform_weight)
     elif isinstance(encoding, ScalarEncoding):
-        heads, parts = scalar_construction(units, geometry, encoding.logit is None)
+        heads, parts = scalar_construction(units, geometry, exact=encoding.logit is None)
     else:
         raise no_exact_form(encoding)
     if encoding.offsets != geometry.offsets:
@@ -89,14 +85,8 @@ def majorant_layer(
             f"has {encoding.offsets}; pass the kernel that it was made from"
         )
     magnitude = expand_groups(jnp.abs(kernel.astype(jnp.float64)), groups)
-    return AttentionLayer(
-        encoding=heads,
-        value=None,
-        output=jnp.tensordot(jnp.abs(parts[:, 0]), token_maps(magnitude, geometry), 1),
-        bias=None if bias is None else token_bias(jnp.abs(bias.astype(jnp.float64)), geometry),
-        patch_size=geometry.patch_size,
-        stride=geometry.stride,
-        dilation=geometry.dilation,
-        ring=layer.ring,
-        padding=layer.padding,
+    output = jnp.tensordot(jnp.abs(parts[:, 0]), token_maps(magnitude, geometry), 1)
+    bias = None if bias is None else jnp.abs(bias.astype(jnp.float64))
+    return replace(
+        packed_layer(geometry, heads, None, output, bias, layer.padding), ring=layer.ring
     )

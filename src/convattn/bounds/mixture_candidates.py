@@ -22,13 +22,13 @@ ROW_UPDATES = 3000  # of all heads together, so that many heads take no longer
 
 
 def leaking_rows(
-    rows: Float[np.ndarray, "heads offsets"], leak: float, roundoff: float
+    rows: Float[np.ndarray, "heads offsets"], uniform_weight: float, roundoff: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """The weights of heads with these rows over a small leak, and the best maps as mixtures B.
 
     Args:
         rows: Nonnegative, none of them zero.
-        leak: The share of J against the largest entry.
+        uniform_weight: The share of J against the largest entry.
         roundoff: Of the numbers that the maps are stored in. Rounding V_h adds up to u²|s_h|²|V_h|²
             to the squared distance, so the maps minimise |Σ_h s_h V_h - M|² + u² Σ_h |V_h|².
 
@@ -36,7 +36,7 @@ def leaking_rows(
     >>> weights.tolist(), mixtures.round(6).tolist()  # the head has 2/5 of each, and 1/5 uniform
     ([[2.0, 2.0]], [[1.25, 1.25]])
     """
-    weights = rows / (rows.max(axis=1, keepdims=True) * leak)
+    weights = rows / (rows.max(axis=1, keepdims=True) * uniform_weight)
     shares = weights / (1 + weights.sum(axis=1, keepdims=True))
     count, width = shares.shape
     tall = np.concatenate([shares.T, roundoff * np.eye(count)])
@@ -113,7 +113,7 @@ def factored_rows(
 
 
 def leaking_heads(
-    directions: Float[np.ndarray, "directions offsets"], leak: float
+    directions: Float[np.ndarray, "directions offsets"], uniform_weight: float
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """As many heads as directions, y + κ_i v_i over a small leak; None where there is no such y.
 
@@ -145,7 +145,7 @@ def leaking_heads(
     if (rows < 0).any():
         return None
     scale = rows.max(axis=1, keepdims=True)
-    weights = rows / (scale * leak)
+    weights = rows / (scale * uniform_weight)
     totals = 1 + weights.sum(axis=1, keepdims=True)
-    coefficients = totals * leak * scale * np.linalg.inv(mixed).T * signs
+    coefficients = totals * uniform_weight * scale * np.linalg.inv(mixed).T * signs
     return weights, coefficients

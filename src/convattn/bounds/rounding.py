@@ -27,7 +27,8 @@ product in the subnormal range, or an operand there that is read as zero, is off
 smallest normal number, and passes through at most three sums; `underflow_bound` adds that up.
 
 *Back ends.* The count is that of `dense`. It covers `shift` as well where T + 4 ≤ N
-(`convattn.ledger.evidence.fast_layers` shows it); `convattn.bounds.back_ends` covers all of them.
+(`convattn_ledger.evidence.fast_layers` shows it); `convattn_ledger.bounds.back_ends` covers all
+of them.
 
 *Assumed.* Nothing overflows: the exact result and the bound stay below the dtype's largest number.
 Matrix products are sums of products in the pinned precision (no TF32, no Strassen), which `convattn
@@ -43,11 +44,13 @@ import numpy as np
 from jax.typing import DTypeLike
 from jaxtyping import Float
 
-from convattn.bounds.score_error import EXP_ERROR, ScoreError, gamma, score_error, unit_roundoff
+from convattn.bounds.score_error import score_error
 from convattn.encodings.layer import AttentionLayer
+from convattn.encodings.majorants import ScoreError
 from convattn.fast.application import layer_features
 from convattn.operators.arrays import accumulation_dtype
 from convattn.operators.attention import contraction_lengths, place_single_map
+from convattn.operators.roundoff import EXP_ERROR, gamma, unit_roundoff
 from convattn.operators.shifts import TokenGrid
 
 
@@ -68,10 +71,6 @@ def layer_error_bound(
 
     Returns:
         float64.
-
-    Raises:
-        ValueError: Where the dtype is too narrow for any bound, where weights underflow, and for a
-            layer that is no exact form.
     """
     images = jnp.asarray(images)
     grid = layer.token_grid(images.shape[1:-1])

@@ -20,7 +20,7 @@ a norm (entries of 2⁻⁵³⁷). Up to 2¹⁵⁰ nothing overflows. All kernels
 import numpy as np
 from jaxtyping import Float, Int
 
-from convattn.bounds.score_error import gamma
+from convattn.operators.roundoff import gamma
 
 ROUNDOFF = 2.0**-53
 INFLATION = 1 + 2.0**-20  # for the bounds' own rounding: few operations on nonnegative numbers
@@ -33,9 +33,6 @@ def require_range(largest: float, limit: int = 150, name: str = "kernel") -> Non
         largest: The largest entry in absolute value.
         limit: The binary exponent of the largest one allowed.
         name: Whose entries they are.
-
-    Raises:
-        ValueError: For a largest entry that is not zero and not in [2⁻¹⁵⁰, 2^limit].
     """
     if largest != 0 and not 2.0**-150 <= largest <= 2.0**limit:
         raise ValueError(
@@ -54,9 +51,6 @@ def tail_energy_bounds(
     Args:
         rows, counts: The distinct rows of F and how often each occurs, from `distinct_rows`; counts
             below 2²⁰, rows exact in float64, the largest entry zero or in [2⁻¹⁵⁰, 2¹⁵⁰].
-
-    Raises:
-        ValueError: For a kernel out of this range.
 
     >>> bounds = tail_energy_bounds(np.array([[3.0, 0.0], [0.0, 1.0]]), np.array([1, 2]))
     >>> bounds.round(6).tolist(), bool((bounds <= [11, 2, 0]).all())

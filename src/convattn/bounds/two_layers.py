@@ -21,12 +21,12 @@ from jaxtyping import Float
 
 from convattn.bounds.limit_rounding import one_hot_bound
 from convattn.bounds.rounding import layer_error_bound
-from convattn.bounds.score_error import gamma, unit_roundoff
 from convattn.constructions.two_layers import TwoLayers
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.application import apply_attention
 from convattn.operators.arrays import accumulation_dtype
 from convattn.operators.patches import patchify, unpatchify
+from convattn.operators.roundoff import gamma, unit_roundoff
 
 
 def two_layers_bound(
@@ -38,11 +38,8 @@ def two_layers_bound(
         layers: From `two_layers`, in the dtype under test.
         images: As they are given to it; they count as exact.
 
-    Raises:
-        ValueError: As `layer_error_bound` and `limit_rounding_bound`.
-
     >>> import convattn as ca
-    >>> layers = ca.two_layers(jnp.ones((3, 3, 1, 1)))
+    >>> layers = ca.conv_to_two_layers(jnp.ones((3, 3, 1, 1)))
     >>> bool((two_layers_bound(layers, jnp.ones((1, 4, 5, 1))) < 1e-2).all())
     True
     """
@@ -56,8 +53,8 @@ def two_layers_bound(
     if layers.exact:
         before = layer_error_bound(layers.first, padded, seen)
         own = layer_error_bound(second, between, made)
-        leak = layers.first.encoding.leak  # type: ignore[attr-defined]
-        own = own + gamma(8, unit_roundoff(leak.dtype)) * made * (1 + 2.0**-20)
+        uniform_weight = layers.first.encoding.uniform_weight  # type: ignore[attr-defined]
+        own = own + gamma(8, unit_roundoff(uniform_weight.dtype)) * made * (1 + 2.0**-20)
     else:
         before = one_hot_bound(layers.first, padded, seen)
         own = one_hot_bound(second, between, made)

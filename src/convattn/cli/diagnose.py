@@ -1,6 +1,7 @@
 """``convattn diagnose``: what the attention heads of a trained model do."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,21 +10,9 @@ from tyro.conf import Positional, arg
 
 from convattn.cli.output import console, print_lines, require_folder, require_outputs, write_json
 from convattn.cli.running import SUCCESS, Json, Sizes, UsageError, option, sizes_of
-from convattn.files import write_inside
+from convattn.files import write_file, write_inside
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
-LEGEND = (
-    "distance, spread: of the key from the query, in tokens. entropy: nats. by position: the "
-    "fraction of the attention's variance that positions alone explain. one shift: the mean "
-    "attention to the key at that shift. elsewhere: attention to a class token or a ring. to conv: "
-    "the head's attention against its nearest convolution."
-)
-LAYERS = (
-    "distance: of the whole layer, with its value maps, from the nearest convolution, relative. "
-    "rank, limit, exact: of that convolution's kernel, and the heads that it takes as scores tend "
-    "to infinity and at finite scores (S.kernel; for any kernel {} and {}, S.finite). as near: no "
-    "fewer heads without content are as near to that convolution as the layer is."
-)
 
 
 @dataclass(frozen=True)
@@ -32,7 +21,7 @@ class Diagnose:
 
     MODEL is a ViT, DeiT, BEiT, DINOv2, CLIP or SigLIP with timm's or Hugging Face's names, or a ViT
     with torchvision's or Google's; a Swin, which is not run: each layer is seen in one window, by
-    its table of relative positions; a layer that convattn convert has written; or attention
+    its table of relative positions; a layer that convattn convert kernel has written; or attention
     probabilities [images, heads, queries, keys], by which any other network can be measured.
 
     Attributes:
@@ -49,15 +38,16 @@ class Diagnose:
             vit_*_rope_224: base 100, columns first), dinov3, none; then changes such as
             base=10000, layout=halves, columns_first=false, spacing=1, origin=0.
         norm_epsilon: Of LayerNorm, where the checkpoint's kind leaves it open: 1e-6 for ViT-MSN
-            with Hugging Face's names; 1e-5 if --rotary is dinov3.
+            with Hugging Face's names.
         activation: Of the MLPs, where the checkpoint's kind leaves it open: gelu, gelu_tanh or
-            quick_gelu, such as gelu for OpenCLIP with Hugging Face's names, quick_gelu for OpenAI's
-            CLIP with timm's.
+            quick_gelu. CLIP needs it: quick_gelu for OpenAI's, gelu for most of OpenCLIP's.
         kernel_size: Of the convolutions, in tokens.
         layer: Only these layers, counted from 1.
         image_size: Without images, their pixels; for attention probabilities the tokens.
         query: Row and column of the token whose attention is drawn; default: the middle.
         output_dir: Draw each layer into this folder, as PNG and SVG; needs matplotlib.
+        html: Tables and pictures as one page to pass on, which needs no other file; needs
+            matplotlib.
     """
 
     model: Annotated[Positional[Path], option("MODEL")]
@@ -74,6 +64,7 @@ class Diagnose:
     image_size: Annotated[Sizes | None, option("H [W]")] = None
     query: Annotated[tuple[int, int] | None, option("R C")] = None
     output_dir: Annotated[Path | None, option("DIR")] = None
+    html: Annotated[Path | None, option("FILE")] = None
     json: Json = None
 
     def __call__(self) -> int:
@@ -86,82 +77,82 @@ class Diagnose:
             UsageError: If a file cannot be read or written, the model or the images are refused, or
                 an option does not go with the model. Nothing is written then.
         """
-        require_outputs({"--json": self.json}, {"MODEL": self.model, "--images": self.images})
-        require_folder(self.output_dir)
-        if self.query is not None and self.output_dir is None:
-            raise UsageError("--query says what is drawn; give --output-dir too")
-        if self.count < 1:
-            raise UsageError(f"--count got {self.count}, but expected at least 1")
-        without = {"count": self.count, "mean": self.mean, "std": self.std}
-        for name in (name for name in without if self.images is None):
-            if without[name] != getattr(Diagnose, name):
-                raise UsageError(f"--{name} goes with --images only")
+        self._require_options()
         kernel = sizes_of(self.kernel_size, "--kernel-size")
-        size = None if self.image_size is None else sizes_of(self.image_size, "--image-size")
-        from convattn.networks.diagnosis.diagnose import diagnose, read_model
-        from convattn.networks.diagnosis.picture import require_matplotlib
-        from convattn.networks.weights.files import WeightsFile, has_64_bits, read_weights
+        from convattn.cli.diagnosis_tables import printed_table
+        from convattn.diagnosis.models import measure_model
+        from convattn.diagnosis.tables import head_table, layer_table
 
-        writes: set[str] = set()
         try:
-            if self.output_dir is not None:
-                require_matplotlib()
-            model = read_weights(self.model)
-            if has_64_bits(model.arrays.values()):
-                import jax
-
-                jax.config.update("jax_enable_x64", True)
-            normalise = isinstance(read_model(model)[1], WeightsFile)
-            images, note = (None, []) if self.images is None else self._images(normalise)
-            epsilon, is_dinov3 = self.norm_epsilon, (self.rotary or ("",))[0] == "dinov3"
-            options: dict[str, Any] = {
-                "heads": self.heads,
-                "kernel_size": kernel,
-                "image_size": size,
-                "rotary": None if self.rotary is None else read_rotary(self.rotary),
-                "norm_epsilon": 1e-5 if epsilon is None and is_dinov3 else epsilon,
-                "activation": self.activation,
-            }
-            found = diagnose(model, images, layers=self.layer, **options)
-            found = replace(found, notes=(*found.notes, *note))
-            pictures = {} if self.output_dir is None else self._pictures(found)
-            if self.output_dir is not None:
-                self.output_dir.mkdir(parents=True, exist_ok=True)
-                drawn = {name: self.output_dir / name for name in pictures}
-                require_outputs(
-                    {f"--output-dir, {name}": path for name, path in drawn.items()},
-                    {"MODEL": self.model, "--images": self.images, "--json": self.json},
-                )
-                for path in (path for path in drawn.values() if path.is_symlink()):
-                    raise UsageError(f"--output-dir would write {path}, which is a link; remove it")
-                writes = {str(path) for path in (self.output_dir, *drawn.values())}
-                for name, content in pictures.items():
-                    write_inside(drawn[name], content)
-            document = found.as_dict()
+            model = self._model()
+            images, note = (None, []) if self.images is None else self._images(model.layer is None)
+            report = measure_model(model, images, layers=self.layer, kernel_size=kernel)
+            report = replace(report, notes=(*report.notes, *note))
+            pictures, page = self._drawn(report)
         except OSError as error:
-            where = "write" if error.filename in writes else "read"
-            raise UsageError(f"cannot {where} {error.filename}: {error.strerror}") from error
+            raise UsageError(f"cannot read {error.filename}: {error.strerror}") from error
         except ValueError as error:
             raise UsageError(str(error)) from error
-        console().print(found.head_table())
-        console().print(LEGEND, markup=False)
-        print_lines([""])
-        console().print(found.layer_table())
-        taps = found.layers[0].convolution.kernel_size
-        enough = taps[0] * taps[1]
-        console().print(LAYERS.format(enough, enough + 1), markup=False)
-        print_lines(["", *found.notes])
-        if self.output_dir is not None:
-            print_lines([str(self.output_dir / name) for name in pictures])
-        write_json(self.json, document)
+        self._write(pictures, page)
+        for table in (head_table(report), layer_table(report)):
+            console().print(printed_table(table))
+            console().print(table.legend, markup=False)
+            print_lines([""])
+        print_lines([*report.notes, *map(str, pictures)])
+        if self.html is not None:
+            print_lines([str(self.html)])
+        write_json(self.json, report.as_dict())
         return SUCCESS
+
+    def _require_options(self) -> None:
+        """Refuse options that do not go together, and files that could not be written.
+
+        Raises:
+            UsageError: As described above.
+        """
+        inputs = {"MODEL": self.model, "--images": self.images}
+        require_outputs({"--html": self.html, "--json": self.json}, inputs)
+        require_folder(self.output_dir)
+        if self.query is not None and self.output_dir is None and self.html is None:
+            raise UsageError("--query says what is drawn; give --output-dir or --html too")
+        if self.count < 1:
+            raise UsageError(f"--count got {self.count}, but expected at least 1")
+        for name in ("count", "mean", "std") if self.images is None else ():
+            if getattr(self, name) != getattr(Diagnose, name):
+                raise UsageError(f"--{name} goes with --images only")
+        if self.images is not None and self.image_size is not None:
+            raise UsageError("--images and --image-size: the images say their size")
+
+    def _model(self) -> Any:
+        """The model that MODEL names, read with the options."""
+        from convattn.diagnosis.picture import require_matplotlib
+        from convattn.diagnosis.reading import read_attention
+        from convattn.networks.weights.files import has_64_bits, read_weights
+
+        if self.output_dir is not None or self.html is not None:
+            require_matplotlib()
+        size = None if self.image_size is None else sizes_of(self.image_size, "--image-size")
+        rotary = None if self.rotary is None else read_rotary(self.rotary)
+        file = read_weights(self.model)
+        if has_64_bits(file.arrays.values()):
+            import jax
+
+            jax.config.update("jax_enable_x64", True)
+        return read_attention(
+            file,
+            image_size=size,
+            heads=self.heads,
+            rotary=rotary,
+            norm_epsilon=self.norm_epsilon,
+            activation=self.activation,
+        )
 
     def _images(self, normalise: bool) -> tuple[Any, list[str]]:
         """The first images of a file, or test images of a folder, and how they were normalised."""
         import numpy as np
 
         path = self.images or Path()
-        if is_image_set(path):
+        if _is_image_set(path):
             found = read_test_images(path).images[: self.count]
         else:
             from convattn.networks.weights.files import read_weights
@@ -193,13 +184,17 @@ class Diagnose:
         note = f"Bytes x are normalised: (x/255 - mean)/std with mean {mean} and std {std}."
         return (found / 255 - np.array(self.mean)) / np.array(self.std), [note]
 
-    def _pictures(self, found: Any) -> dict[str, bytes]:
-        """All pictures, by the name of their file, drawn before the first is written."""
-        from convattn.networks.diagnosis.head_maps import plot_heads
-        from convattn.networks.diagnosis.picture import picture_files
+    def _drawn(self, report: Any) -> tuple[dict[Path, bytes], bytes]:
+        """All pictures by their path, and the page, drawn before the first is written."""
+        from convattn.diagnosis.head_maps import plot_heads
+        from convattn.diagnosis.page import diagnosis_page
+        from convattn.diagnosis.picture import FORMATS, picture_files
 
-        pictures: dict[str, bytes] = {}
-        for layer in found.layers:
+        if self.output_dir is None and self.html is None:
+            return {}, b""
+        formats = ("svg",) if self.output_dir is None else FORMATS
+        drawn: dict[str, bytes] = {}
+        for layer in report.layers:
             rows, columns = layer.grid
             query = (rows // 2, columns // 2) if self.query is None else self.query
             title = (
@@ -207,8 +202,31 @@ class Diagnose:
                 f"column {query[1]} of {rows} × {columns}"
             )
             figure = plot_heads(layer.mean, query, title=title)
-            pictures |= picture_files(figure, f"layer{layer.number:02}")
-        return pictures
+            drawn |= picture_files(figure, f"layer{layer.number:02}", formats)
+        page = b"" if self.html is None else diagnosis_page(self.model.name, report, drawn)
+        folder = self.output_dir
+        return {} if folder is None else {folder / name: drawn[name] for name in drawn}, page
+
+    def _write(self, pictures: Mapping[Path, bytes], page: bytes) -> None:
+        """Write the pictures into their folder, and the page.
+
+        Raises:
+            UsageError: If a picture would overwrite another file, or a file cannot be written.
+        """
+        written = {f"--output-dir, {path.name}": path for path in pictures}
+        others = {"--images": self.images, "--html": self.html, "--json": self.json}
+        try:
+            if self.output_dir is not None:
+                self.output_dir.mkdir(parents=True, exist_ok=True)
+            require_outputs(written, {"MODEL": self.model, **others})
+            for path in (path for path in pictures if path.is_symlink()):
+                raise UsageError(f"--output-dir would write {path}, which is a link; remove it")
+            for path, content in pictures.items():
+                write_inside(path, content)
+            if self.html is not None:
+                write_file(self.html, page)
+        except OSError as error:
+            raise UsageError(f"cannot write {error.filename}: {error.strerror}") from error
 
 
 class RotaryOption:
@@ -267,7 +285,7 @@ def read_rotary(words: tuple[str, ...]) -> Any:
     return "none" if words == ("none",) else RotaryOption(words)
 
 
-def is_image_set(path: Path) -> bool:
+def _is_image_set(path: Path) -> bool:
     """Whether --images names a folder or an archive, rather than one file of arrays."""
     return path.is_dir() or path.name.endswith(ARCHIVES)
 
@@ -282,7 +300,7 @@ def read_test_images(path: Path) -> Any:
         raise UsageError(
             f"--images got {path}, but nothing is there; expected a folder or an archive of images"
         )
-    from convattn.lab.data.datasets import read_dataset
+    from convattn.data.datasets import read_dataset
 
     try:
         return read_dataset(path).test

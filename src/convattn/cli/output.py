@@ -18,6 +18,7 @@ from convattn.files import is_special, parse_json, read_file, write_file
 from convattn.temporary import file_beside
 
 PLAIN_WIDTH = 100
+WEIGHTS = (".safetensors", ".npz")
 PARTS_OF_A_RUN = (
     *("config.json", "run.json", "metrics.jsonl", "result.json", "initial.npz"),
     *("pruning.json", "conversion.json", "lock"),
@@ -91,6 +92,32 @@ def require_outputs(
                     "name another file"
                 )
         others.append((option, path))
+
+
+def weights_target(
+    weights: Path,
+    output: Path | None,
+    content: str,
+    others: Mapping[str, Path | None],
+    json: Path | None,
+) -> Path:
+    """The file of weights to write, refused before the work starts if it could not be written.
+
+    Args:
+        weights: What is read.
+        output: Where to write; None for the name of `weights` and `content`.
+        others: What else is read, by option.
+
+    Raises:
+        UsageError: As described above.
+    """
+    if os.path.isdir(weights):  # which, unlike Path.is_dir, never raises
+        raise UsageError(f"cannot read {weights}: it is a directory, but expected a file")
+    target = output or weights.with_name(f"{weights.stem}.{content}{WEIGHTS[0]}")
+    if target.suffix not in WEIGHTS:
+        raise UsageError(f"--output got {target}, but expected a name in {' or '.join(WEIGHTS)}")
+    require_outputs({"--output": target, "--json": json}, {"WEIGHTS": weights, **others})
+    return target
 
 
 def run_files(folder: Path) -> list[Path]:

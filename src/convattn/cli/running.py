@@ -113,13 +113,25 @@ def dispatch(
         kind, rest = _load(commands[name]), words[len(name.split()) :]
         parsed = tyro.cli(kind, prog=f"{program} {name}", args=rest, config=config)
     elif words and not words[0].startswith("-"):
+        group = [n.partition(" ")[2] for n in commands if n.startswith(f"{words[0]} ")]
+        if group and words[1:2] not in (["--help"], ["-h"]):
+            raise UsageError(
+                f"expected {', '.join(group[:-1])} or {group[-1]} after {words[0]!r}, got "
+                + (repr(words[1]) if words[1:] else "nothing")
+            )
+        if group:
+            kinds = {name: _load(commands[f"{words[0]} {name}"]) for name in group}
+            prog = f"{program} {words[0]}"
+            return tyro.extras.subcommand_cli_from_dict(
+                kinds, prog=prog, args=words[1:], config=config
+            )()
         near = difflib.get_close_matches(words[0], commands, n=1, cutoff=0.5)
         hint = f", did you mean {near[0]!r}?" if near else ""
         raise UsageError(
             f"there is no command {words[0]!r}{hint} (commands: {', '.join(commands)})"
         )
     else:
-        kinds = {name: _load(place) for name, place in commands.items() if " " not in name}
+        kinds = {name: _load(place) for name, place in commands.items()}
         parsed = tyro.extras.subcommand_cli_from_dict(
             kinds, prog=program, description=description, args=words, config=config
         )
@@ -195,7 +207,7 @@ def _code_of(command: str, body: Callable[[], int | None]) -> int:
         if isinstance(error, ModuleNotFoundError) and (reason := missing(error)):
             say(command, reason)
             return WRONG_USE
-        if problem := environment_problem(error):
+        if problem := _environment_problem(error):
             say(command, problem)
             return WRONG_USE
         if os.environ.get("CONVATTN_TRACEBACK"):
@@ -208,12 +220,12 @@ def _code_of(command: str, body: Callable[[], int | None]) -> int:
         return DEFECT
 
 
-def environment_problem(error: BaseException) -> str | None:
+def _environment_problem(error: BaseException) -> str | None:
     """Why the machine or its variables, not this program, caused the error; None if they did not.
 
-    >>> environment_problem(MemoryError())
+    >>> _environment_problem(MemoryError())
     'out of memory; free memory, or use smaller or fewer inputs'
-    >>> environment_problem(ValueError("anything else"))
+    >>> _environment_problem(ValueError("anything else"))
     """
     cause: BaseException | None = error
     while cause is not None:
@@ -227,7 +239,7 @@ def environment_problem(error: BaseException) -> str | None:
         try:
             jax.devices()
         except Exception:  # an AssertionError where a plugin is missing, else a RuntimeError
-            return platform_message()
+            return _platform_message()
     return None
 
 
@@ -239,10 +251,10 @@ def require_platform() -> None:
     if os.environ.get("JAX_PLATFORMS"):
         probe = [sys.executable, "-c", "import jax; jax.devices()"]
         if subprocess.run(probe, capture_output=True).returncode:
-            raise UsageError(platform_message())
+            raise UsageError(_platform_message())
 
 
-def platform_message() -> str:
+def _platform_message() -> str:
     """What to do where JAX cannot start on the platform of JAX_PLATFORMS."""
     return (
         f"JAX_PLATFORMS={os.environ['JAX_PLATFORMS']!r}, but expected platforms that JAX can start "

@@ -3,7 +3,7 @@
 The data flows through them in this order: a kernel and its geometry (`geometry`, with the remarks
 of C20 on padding, stride, dilation and sequences) become token maps (`li_output_map`); a theorem
 makes heads look at the offsets and gives them their maps (`cordonnier_theorem1`, `li_theorem1`,
-`enumerated`, `polygon`, `rotary`, `finite`, `scalar`); the table of `regimes` names them, and
+`enumerated`, `polygon`, `rotary`, `finite`, `scalar`); `table` names them, and
 `conversion` chooses.
 """
 

@@ -22,9 +22,9 @@ other key, at every query q for which q + Δ is a key.
 **Proof.** At δ = Δ the score is 0, and at every other key it is at most -α, as |δ - Δ|² is a
 positive integer. So the target's weight is 1/(1 + Σ_(k ≠ q+Δ) e^(-α|δ-Δ|²)), and the sum tends
 to zero. ∎ It is a limit, not an equality as printed: at finite α every weight is positive. How far
-it is from one-hot is bounded in `convattn.bounds.saturation`. Where q + Δ is no key, the head
-attends to the nearest key instead. In floating point the weights below the smallest number vanish:
-from `one_hot_sharpness` on, the weights *are* one-hot.
+it is from one-hot is bounded in `convattn_ledger/bounds/saturation.py`. Where q + Δ is no key, the
+head attends to the nearest key instead. In floating point the weights below the smallest number
+vanish: from `one_hot_sharpness` on, the weights *are* one-hot.
 
 **Proof of the theorem.** Lemma 2 gives one-hot attention at each shift of Δ_K, by one head each;
 that is the hypothesis of Lemma 1, whose value maps give the convolution. The layer is a continuous

@@ -26,24 +26,24 @@ from jaxtyping import Num
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.encodings.base import score_dtype
 from convattn.encodings.bias import BiasEncoding
-from convattn.encodings.tied import leaky_maps
+from convattn.encodings.tied import finite_maps
 
 
-def leaky_construction(
+def finite_construction(
     maps: Num[Array, "offsets patch_in patch_out"],
     geometry: ConvolutionGeometry,
-    leak: Num[Array, ""] | float,
+    uniform_weight: Num[Array, ""] | float,
 ) -> tuple[BiasEncoding, Num[Array, "heads patch_in patch_out"]]:
     """T leaky heads and the uniform head that takes the leak back.
 
     Source: S.finite of this project's ledger.
 
     >>> geometry = ConvolutionGeometry.of((3,))
-    >>> _, maps = leaky_construction(jnp.array([[[1.0]], [[2.0]], [[3.0]]]), geometry, 0.5)
+    >>> _, maps = finite_construction(jnp.array([[[1.0]], [[2.0]], [[3.0]]]), geometry, 0.5)
     >>> maps[:, 0, 0].tolist()
     [2.0, 4.0, 6.0, -6.0]
     """
     dtype = score_dtype(maps)
-    epsilon = jnp.asarray(leak, dtype)
+    epsilon = jnp.asarray(uniform_weight, dtype)
     table = jnp.eye(geometry.heads + 1, geometry.heads, dtype=dtype)
-    return BiasEncoding(table, epsilon, geometry.offsets), leaky_maps(maps, epsilon)
+    return BiasEncoding(table, epsilon, geometry.offsets), finite_maps(maps, epsilon)

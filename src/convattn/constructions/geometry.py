@@ -32,8 +32,9 @@ from itertools import product
 import numpy as np
 from jaxtyping import Int
 
+from convattn.operators.integers import per_axis
 from convattn.operators.patches import Ring, check_ring
-from convattn.operators.shifts import Shift, axis_taps, axis_token_offsets, per_axis
+from convattn.operators.shifts import Shift, axis_taps, axis_token_offsets
 
 # Pixels on an axis: beyond these sizes a layer would be too large to be made, or serve no image.
 MOST_STEPS = {"patch_size": 2**12, "stride": 2**20, "dilation": 2**20}

@@ -29,8 +29,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Shaped
 
+from convattn.constructions.convolution import SourceConvolution, packed_layer
 from convattn.constructions.geometry import ConvolutionGeometry
-from convattn.constructions.li_output_map import token_bias, token_maps
 from convattn.constructions.row_basis import (
     distinct_rows,
     exact_entries,
@@ -40,9 +40,7 @@ from convattn.constructions.row_basis import (
 from convattn.encodings.base import score_dtype
 from convattn.encodings.layer import AttentionLayer
 from convattn.encodings.mixture import MixtureEncoding
-from convattn.operators.arrays import as_floats
 from convattn.operators.attention import HIGHEST
-from convattn.operators.convolution import check_kernel
 from convattn.operators.padding import Padding
 
 
@@ -70,30 +68,20 @@ def mixture_heads(
     return weights, own
 
 
-def given_kernel_layer(
-    kernel: Any,
-    bias: Any = None,
-    *,
-    patch_size: Any = 1,
-    stride: Any = 1,
-    dilation: Any = 1,
-    padding: Padding | None = None,
-) -> AttentionLayer:
+def given_kernel_layer(kernel: Any, bias: Any = None, **sizes: Any) -> AttentionLayer:
     """The layer with ρ + 1 heads at finite scores that computes this kernel's convolution.
 
     Args:
         kernel: `[K_1, K_2, in, out]` or `[K, in, out]`, concrete; its floats count as the exact
             numbers that they are, so a kernel that is only nearly of low rank takes all T + 1 heads
-            (`approximate_convolution` takes fewer).
+            (`approximate_conv` takes fewer).
         bias: `[out]` or none.
-        patch_size: P.
-        stride, dilation: s and d.
-        padding: What fills the ring, or None for zero tokens.
+        sizes: patch_size, stride, dilation and padding, as `conv_to_attention` takes them.
 
     Returns:
-        An `AttentionLayer` of dtype `kernel.dtype` (integers become float32) that equals `conv(…,
-        padding="SAME")` in exact arithmetic, at every image size that P divides. A kernel of zeros
-        keeps one head, which does nothing.
+        An `AttentionLayer` of dtype `kernel.dtype` (integers become float32) that equals `conv` in
+        exact arithmetic, at every image size that P divides. A kernel of zeros keeps one head,
+        which does nothing.
 
     Raises:
         ValueError: For what `conv` refuses of a kernel, for a traced or complex one, and where the
@@ -107,29 +95,36 @@ def given_kernel_layer(
     (2, [4.0, 4.0, 4.0, 4.0])
     """
     entries = exact_entries(kernel)
-    array, bias = check_kernel(kernel, bias, 1)
-    array = as_floats(array, "kernel")
-    geometry = ConvolutionGeometry.of(array.shape[:-2], patch_size, stride, dilation)
-    rows = distinct_rows(entries, geometry)[0]
+    convolution = SourceConvolution.of(kernel, bias, **sizes)
+    encoding, maps = rank_heads(convolution, entries)
+    return convolution.layer(encoding, None, maps)
+
+
+def rank_heads(
+    convolution: SourceConvolution, entries: Shaped[np.ndarray, "*taps in out"]
+) -> tuple[MixtureEncoding, Array]:
+    """ρ + 1 heads, and their maps.
+
+    Args:
+        entries: The kernel in fractions.
+
+    Raises:
+        ValueError: Where the maps overflow the kernel's dtype.
+    """
+    rows = distinct_rows(entries, convolution.geometry)[0]
     basis, pivots = row_basis(rows, well_conditioned_order(rows))
     weights, coefficients = mixture_heads(basis)
-    maps = token_maps(array, geometry)[np.array(pivots, np.int32)]
-    return mixture_layer(weights, coefficients, maps, geometry, bias, padding)
+    maps = convolution.maps[np.array(pivots, np.int32)]
+    return _packed_mixture(weights, coefficients, maps, convolution.geometry)
 
 
-def mixture_layer(
+def _packed_mixture(
     weights: Shaped[np.ndarray, "heads offsets"],
     coefficients: Shaped[np.ndarray, "heads rank"],
     maps: Array,
     geometry: ConvolutionGeometry,
-    bias: Array | None = None,
-    padding: Padding | None = None,
-) -> AttentionLayer:
-    """Pack heads with the mixtures w_h and the maps Σ_i coefficients_hi C_i, in the maps' dtype.
-
-    Raises:
-        ValueError: Where the maps overflow it.
-    """
+) -> tuple[MixtureEncoding, Array]:
+    """Heads with the mixtures w_h and the maps Σ_i coefficients_hi C_i, in the maps' dtype."""
     dtype = score_dtype(maps)
     numbers = jnp.asarray(coefficients.astype(np.float64), dtype)
     blocks = jnp.einsum("hi,ixy->hxy", numbers, maps.astype(dtype), precision=HIGHEST)
@@ -140,14 +135,21 @@ def mixture_layer(
             "are multiples of the kernel's entries and sums of them; cast it to a wider dtype, or "
             "scale it down"
         )
-    return AttentionLayer(
-        encoding=MixtureEncoding(jnp.asarray(weights.astype(np.float64), dtype), geometry.offsets),
-        value=None,
-        output=blocks,
-        bias=None if bias is None else token_bias(bias, geometry),
-        patch_size=geometry.patch_size,
-        stride=geometry.stride,
-        dilation=geometry.dilation,
-        ring=geometry.ring,
-        padding=padding,
-    )
+    return MixtureEncoding(jnp.asarray(weights.astype(np.float64), dtype), geometry.offsets), blocks
+
+
+def mixture_layer(
+    weights: Shaped[np.ndarray, "heads offsets"],
+    coefficients: Shaped[np.ndarray, "heads rank"],
+    maps: Array,
+    geometry: ConvolutionGeometry,
+    bias: Array | None = None,
+    padding: Padding | None = None,
+) -> AttentionLayer:
+    """The layer of `_packed_mixture`.
+
+    Raises:
+        ValueError: Where the maps overflow their dtype.
+    """
+    encoding, blocks = _packed_mixture(weights, coefficients, maps, geometry)
+    return packed_layer(geometry, encoding, None, blocks, bias, padding)

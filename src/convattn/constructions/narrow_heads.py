@@ -263,7 +263,7 @@ def usable_epsilon(epsilon: float | None, dtype: DTypeLike) -> float:
         raise ValueError(
             f"epsilon={chosen:.1e} amplifies rounding by {amplification:.1e}, which leaves nothing "
             f"of the result in {jnp.dtype(dtype).name} (unit roundoff {roundoff:.1e}); take "
-            "exact=True, whose maps do not grow, a larger epsilon, or a wider dtype"
+            "form='exact', whose maps do not grow, a larger epsilon, or a wider dtype"
         )
     return chosen
 

@@ -68,9 +68,6 @@ def refuse_small_gap(count: int, dtype: jnp.dtype) -> None:
     A computed score is off by at most 32u·‖v‖: a corner's angle by 2π·2u, of which its coordinates
     inherit the error, once in r and once in v; four more roundings make v, two more the products
     and their sum, and |v_1 r_1| + |v_2 r_2| ≤ ‖v‖. A gap is the difference of two scores.
-
-    Raises:
-        ValueError: As described above.
     """
     if 64 * unit_roundoff(dtype) > polygon_gap(count) / 8:
         raise ValueError(

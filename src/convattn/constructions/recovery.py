@@ -1,20 +1,19 @@
 """`attention_to_conv`: the convolution nearest to an attention layer, and how near it is.
 
 A layer without content is a linear map on images, L[x, y] ∈ R^(in × out) from input pixel y to
-output pixel x. So is a convolution with taps t: C_W[x, y] = W_t if y = s·x + d·t, else 0. For
-each tap the pairs (x, y) that it joins are disjoint from those of the other taps, so
+output pixel x (`linear_map`). So is a convolution with taps t: C_W[x, y] = W_t if y = s·x + d·t,
+else 0. For each tap the pairs (x, y) that it joins are disjoint from those of the other taps, so
 
     |L - C_W|² = Σ_t Σ_((x, y) of t) |L[x, y] - W_t|² + (the rest, which no W touches),
 
-and the least-squares kernel is, tap by tap, the mean of L over the pairs. A layer with content is
-not linear; it is linearised at X = 0, where Σ_k a_qk(X) X_k V has the derivative
-Σ_k a_qk(0) dX_k V.
+and the least-squares kernel is, tap by tap, the mean of L over the pairs. Where the layer fills its
+ring, that is the kernel nearest on the filled image, L̃ in the place of L; how far the two are apart
+is measured on the image itself. A layer with content is not linear; it is linearised at X = 0,
+where Σ_k a_qk(X) X_k V has the derivative Σ_k a_qk(0) dX_k V.
 """
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from itertools import product
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import jax
@@ -23,11 +22,10 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from convattn.constructions.linear_map import MapGeometry, convolution_map, filled_map, folded
 from convattn.encodings.layer import AttentionLayer
-from convattn.fast.dense import layer_weights
-from convattn.operators.attention import HIGHEST
-from convattn.operators.integers import require_entries
-from convattn.operators.shifts import TokenGrid, axis_taps, per_axis
+from convattn.operators.integers import per_axis
+from convattn.operators.shifts import axis_taps
 
 
 @jax.tree_util.register_dataclass
@@ -42,12 +40,16 @@ class RecoveryResidual:
             has one bias for all pixels, a layer need not. The outputs differ by at most `sup_norm ·
             max|X| + bias_gap`.
         linearised: Whether the layer has content scores, so that L is its derivative at X = 0.
+        padding: The pixels (before, after) on each axis with which the convolution is meant, filled
+            as the layer fills them; at a kernel size other than the layer's own they are those at
+            which the taps meet the pixels that the layer reads.
     """
 
     relative_frobenius: Float[Array, ""]
     sup_norm: Float[Array, ""]
     bias_gap: Float[Array, ""]
     linearised: bool = field(default=False, metadata={"static": True})
+    padding: tuple[tuple[int, int], ...] = field(default=(), metadata={"static": True})
 
 
 class RecoveredConvolution(NamedTuple):
@@ -67,9 +69,10 @@ def attention_to_conv(
     """The least-squares K × K convolution of a layer, over all queries of one image size.
 
     Args:
-        layer: Any layer; its stride and dilation are those of the convolution. One that fills its
-            ring is read with zeros there, which does not change its taps.
-        kernel_size: K, or one for each axis; odd or even.
+        layer: Any layer; its stride and dilation are those of the convolution, and its padding,
+            as `residual.padding` has it.
+        kernel_size: K, or one for each axis; odd or even. Of a layer that fills its ring with
+            pixels no larger than its own.
         image_size: The pixels, or one number for each axis; P divides them.
 
     Returns:
@@ -96,126 +99,66 @@ def attention_to_conv(
         raise ValueError(
             f"image_size={sides}, but patches of size {layer.patch_size} should divide it"
         )
-    linear = linear_map(layer, sides)
-    out_sides, out_channels = linear.shape[axes : 2 * axes], linear.shape[-1]
-    in_channels = linear.shape[-2]
-
+    _require_reach(layer, taps)
+    linear, place = filled_map(layer, sides), MapGeometry.of(layer, sides)
+    in_channels, out_channels = linear.shape[-2:]
     kernel = jnp.zeros((*taps, in_channels, out_channels), linear.dtype)
-    fitted = jnp.zeros_like(linear)
-    for tap in product(*(range(k) for k in taps)):
-        pairs = []
-        for axis, index in enumerate(tap):
-            shift = layer.dilation[axis] * axis_taps(taps[axis])[index]
-            outputs = np.arange(out_sides[axis])
-            inputs = outputs * layer.stride[axis] + shift
-            inside = (inputs >= 0) & (inputs < sides[axis])
-            pairs.append((inputs[inside], outputs[inside]))
-        if any(pair[0].size == 0 for pair in pairs):
+    for tap in np.ndindex(*taps):
+        where = place.joined(layer, taps, tap)
+        if where is None:
             raise ValueError(
                 f"image_size={sides} has no pair of pixels that tap {tap} of a kernel of size "
                 f"{taps} joins; take a larger image or a smaller kernel"
             )
-        grids = [*np.ix_(*(pair[0] for pair in pairs)), *np.ix_(*(pair[1] for pair in pairs))]
-        where = tuple(np.broadcast_arrays(*grids))
         entries = linear[where].reshape(-1, in_channels, out_channels)
         mean = entries[0] + (entries - entries[:1]).mean(axis=0)  # exact where all are equal
         kernel = kernel.at[tap].set(mean)
-        fitted = fitted.at[where].set(mean)
 
-    bias, bias_gap = None, jnp.zeros((), linear.dtype)
+    bias = None
     if layer.bias is not None:
-        by_pixel = layer.bias.reshape(-1, out_channels).astype(linear.dtype)
-        bias = by_pixel.mean(axis=0)
-        bias_gap = jnp.abs(by_pixel - bias).max().astype(linear.dtype)
-    gap = linear - fitted
-    norm = jnp.sqrt(jnp.sum(linear**2))
+        bias = layer.bias.reshape(-1, out_channels).astype(linear.dtype).mean(axis=0)
+    return RecoveredConvolution(kernel, bias, residual_of(layer, linear, kernel, bias, sides))
+
+
+def residual_of(
+    layer: AttentionLayer,
+    linear: Array,
+    kernel: Array,
+    bias: Array | None,
+    image_size: Sequence[int],
+) -> RecoveryResidual:
+    """How far a convolution is from a layer, as it is given: rounded to a dtype, say.
+
+    Args:
+        linear: The layer's `filled_map`.
+    """
+    axes, place = len(layer.patch_size), MapGeometry.of(layer, image_size)
+    bias_gap = jnp.zeros((), linear.dtype)
+    if layer.bias is not None:
+        by_pixel = layer.bias.reshape(-1, linear.shape[-1]).astype(linear.dtype)
+        bias_gap = jnp.abs(by_pixel - (0 if bias is None else bias)).max().astype(linear.dtype)
+    gap = folded(layer, linear - convolution_map(layer, kernel, image_size), image_size)
+    norm = jnp.sqrt(jnp.sum(folded(layer, linear, image_size) ** 2))
     distance = jnp.sqrt(jnp.sum(gap**2))
     inputs_axes = (*range(axes), 2 * axes)
-    residual = RecoveryResidual(
+    return RecoveryResidual(
         jnp.where(norm > 0, distance / jnp.where(norm > 0, norm, 1), distance),
         jnp.abs(gap).sum(axis=inputs_axes).max(),
         bias_gap,
         layer.content is not None,
-    )
-    return RecoveredConvolution(kernel, bias, residual)
-
-
-def linear_map(
-    layer: AttentionLayer, image_size: Sequence[int]
-) -> Float[Array, "*inputs_outputs in out"]:
-    """L[y.., x.., i, o]: what input pixel y, channel i, adds to output pixel x, channel o.
-
-    Args:
-        image_size: The pixels on each axis; P divides them.
-
-    Raises:
-        ValueError: If it could not be written out, or the layer has no map.
-    """
-    axes, grid = len(layer.patch_size), zero_ring_grid(layer, image_size)
-    require_room(replace(layer, padding=None), tuple(image_size))
-    widths = [part.shape for part in (layer.value, layer.output) if part is not None]
-    if widths:
-        require_entries(
-            math.prod(grid.queries) ** 2 * widths[0][1] * widths[-1][2],
-            f"the linear map of images of {tuple(image_size)} pixels",
-            "take a smaller image",
-        )
-    grid_sides = grid.queries
-    weights = layer_weights(layer, grid, None)
-    if weights.ndim == 4:
-        weights = weights[0]
-    inner = np.ravel_multi_index(tuple(grid.query_positions.T), grid.keys)
-    weights = weights[:, :, inner]  # ring tokens are zero: they take weight, and give nothing
-    maps = layer_maps(layer, weights.dtype)
-    if maps is None:
-        raise ValueError(
-            "the layer has neither a value nor an output map, so its channels are not known; give "
-            "it one, e.g. an identity"
-        )
-    linear = jnp.einsum("hqk,hio->kqio", weights, maps, precision=HIGHEST)
-    p_in, p_out = layer.patch_size, layer.output_patch_size
-    in_channels = maps.shape[1] // math.prod(p_in)
-    out_channels = maps.shape[2] // math.prod(p_out)
-    linear = linear.reshape(*grid_sides, *grid_sides, *p_in, in_channels, *p_out, out_channels)
-    start_q, start_pin, start_pout = axes, 2 * axes, 3 * axes + 1
-    order: list[int] = []
-    for axis in range(axes):
-        order += [axis, start_pin + axis]
-    for axis in range(axes):
-        order += [start_q + axis, start_pout + axis]
-    order += [3 * axes, 4 * axes + 1]
-    outputs = [n * p for n, p in zip(grid_sides, p_out, strict=True)]
-    linear = linear.transpose(order).reshape(*image_size, *outputs, in_channels, out_channels)
-    steps = [slice(None)] * axes + [slice(None, None, s) for s in layer.subsampling]
-    return linear[tuple(steps)]
-
-
-def require_room(layer: AttentionLayer, image_size: tuple[int, ...]) -> None:
-    """Refuse an image so large that the scores of all pairs could not be written out.
-
-    Raises:
-        ValueError: As described above.
-    """
-    grid = layer.token_grid(image_size)
-    queries = math.prod(grid.queries)
-    require_entries(
-        layer.heads * queries * grid.number_of_keys,
-        f"image_size={image_size} makes {queries} queries and {grid.number_of_keys} keys, whose "
-        f"scores in {layer.heads} heads",
-        "take larger patches or a smaller image",
+        place.padding(layer, kernel.shape[:-2], image_size),
     )
 
 
-def zero_ring_grid(layer: AttentionLayer, image_size: Sequence[int]) -> TokenGrid:
-    """The tokens of an image with zero tokens around them, also where the layer fills its ring."""
-    return replace(layer, padding=None).token_grid(image_size)
-
-
-def layer_maps(layer: AttentionLayer, dtype: jnp.dtype) -> Array | None:
-    """W_h = W_val,h W_out,h of every head, or None if both are the identity."""
-    if layer.value is None or layer.output is None:
-        single = layer.value if layer.output is None else layer.output
-        return None if single is None else single.astype(dtype)
-    return jnp.einsum(
-        "hie,heo->hio", layer.value.astype(dtype), layer.output.astype(dtype), precision=HIGHEST
-    )
+def _require_reach(layer: AttentionLayer, kernel_size: Sequence[int]) -> None:
+    """Refuse taps beyond what the layer fills in, where nothing says what stands there."""
+    if layer.padding is None or layer.padding.fill == "ZEROS":
+        return
+    for axis, (before, after) in enumerate(layer.padding.reach):
+        taps, step = axis_taps(kernel_size[axis]), layer.dilation[axis]
+        if -step * taps[0] > before or step * taps[-1] > after:
+            raise ValueError(
+                f"kernel_size={tuple(kernel_size)}, but the layer fills its ring with pixels, "
+                f"{layer.padding}, as far as its own kernel of {before + after + 1} pixels "
+                "reaches; take that kernel size or a smaller one"
+            )

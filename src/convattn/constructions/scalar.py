@@ -98,8 +98,9 @@ def rounding_amplification(count: int, exact: bool = True) -> Fraction:
 def scalar_construction(
     maps: Num[Array, "offsets patch_in patch_out"],
     geometry: ConvolutionGeometry,
+    sharpness: Num[Array, ""] | float | None = None,
+    *,
     exact: bool = True,
-    logit: Num[Array, ""] | float | None = None,
 ) -> tuple[ScalarEncoding, Num[Array, "heads patch_in patch_out"]]:
     """The single feature, the heads, and their maps (without Z_h, which the layer multiplies in).
 
@@ -120,7 +121,7 @@ def scalar_construction(
     height = (
         None
         if exact
-        else jnp.asarray(one_hot_sharpness(maps.dtype) if logit is None else logit, dtype)
+        else jnp.asarray(one_hot_sharpness(maps.dtype) if sharpness is None else sharpness, dtype)
     )
     return ScalarEncoding(exponents, log_bases, height, geometry.offsets), blocks.astype(maps.dtype)
 

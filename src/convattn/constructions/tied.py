@@ -7,8 +7,9 @@ import numpy as np
 from jax import Array
 from jaxtyping import Num
 
+from convattn.constructions.convolution import SourceConvolution
 from convattn.constructions.geometry import ConvolutionGeometry
-from convattn.constructions.regimes import require_leak
+from convattn.constructions.options import require_uniform_weight
 from convattn.encodings.base import score_dtype
 from convattn.encodings.bias import BiasEncoding
 from convattn.encodings.tied import TiedLayer
@@ -17,7 +18,7 @@ from convattn.operators.padding import read_padding
 
 def tied_layer(
     kernel: Num[Array, "*taps in out"],
-    leak: float | Array,
+    uniform_weight: float | Array,
     stride: tuple[int, ...],
     dilation: tuple[int, ...],
     padding: Any,
@@ -26,7 +27,7 @@ def tied_layer(
 
     Args:
         kernel: Of floating point.
-        leak: ε.
+        uniform_weight: ε.
         padding: As for `conv`, no wider than the kernel reaches.
 
     Raises:
@@ -37,17 +38,12 @@ def tied_layer(
     (AttentionLayer(4 heads of BiasEncoding, 2 to 5 features), (3, 2, 5))
     """
     dtype = score_dtype(kernel)
-    require_leak(leak, dtype)
+    require_uniform_weight(uniform_weight, dtype)
     geometry = ConvolutionGeometry.of(kernel.shape[:-2], 1, stride, dilation)
-    outside = read_padding(padding, geometry.kernel_size, geometry.dilation)
+    outside = read_padding(padding, geometry.kernel_size, geometry.dilation, geometry.stride)
+    filled = None if outside.is_zero_ring else outside
+    convolution = SourceConvolution(kernel, None, geometry, padding=filled)
     table = jnp.asarray(np.eye(geometry.heads + 1, geometry.heads, dtype=dtype))
-    return TiedLayer(
-        encoding=BiasEncoding(table, jnp.asarray(leak, dtype), geometry.offsets),
-        value=None,
-        output=kernel.reshape(geometry.heads, *kernel.shape[-2:]),
-        patch_size=geometry.patch_size,
-        stride=geometry.stride,
-        dilation=geometry.dilation,
-        ring=geometry.ring,
-        padding=None if outside.is_zero_ring else outside,
-    )
+    weight = jnp.asarray(uniform_weight, dtype)
+    encoding = BiasEncoding(table, weight, geometry.offsets)
+    return TiedLayer(**vars(convolution.layer(encoding, None, convolution.maps)))

@@ -36,14 +36,12 @@ from jax import Array
 from jaxtyping import Float
 
 from convattn.constructions.conversion import conv_to_attention
+from convattn.constructions.convolution import SourceConvolution
 from convattn.constructions.geometry import ConvolutionGeometry
-from convattn.constructions.li_output_map import expand_groups, token_maps
+from convattn.constructions.options import UNIFORM_WEIGHT, read_form
 from convattn.encodings.bias import BiasEncoding
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.application import apply_attention
-from convattn.operators.arrays import as_floats
-from convattn.operators.convolution import check_kernel
-from convattn.operators.integers import as_integer
 from convattn.operators.patches import patchify, unpatchify
 
 
@@ -132,8 +130,8 @@ class TwoLayers:
             return self.second
         assert isinstance(self.first.encoding, BiasEncoding)
         assert self.second.output is not None
-        leak = jnp.asarray(self.first.encoding.leak)
-        share = leak / (1 - leak)
+        uniform_weight = jnp.asarray(self.first.encoding.uniform_weight)
+        share = uniform_weight / (1 - uniform_weight)
         gamma = (keys[0] + sum(self.first.ring[0])) / keys[0] + share
         output = self.second.output
         last = (output[-1].astype(gamma.dtype) * (1 + 1 / gamma)).astype(output.dtype)
@@ -153,7 +151,7 @@ class TwoLayers:
         return -min(steps), max(steps)
 
 
-def two_layers(
+def conv_to_two_layers(
     kernel: Any,
     bias: Any = None,
     *,
@@ -161,11 +159,11 @@ def two_layers(
     stride: int | Sequence[int] = 1,
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
-    exact: bool = True,
-    leak: float | Array = 0.5,
-    logit: float | Array | None = None,
+    form: str | None = "exact",
+    uniform_weight: float | Array = UNIFORM_WEIGHT,
+    sharpness: float | Array | None = None,
 ) -> TwoLayers:
-    """Two attention layers whose composition is `conv` with zero padding.
+    """Two attention layers whose composition is `conv` with `padding="SAME_TORCH"`.
 
     Args:
         kernel: `[K_1, K_2, in/groups, out]`, odd or even; integers become float32.
@@ -173,9 +171,9 @@ def two_layers(
         patch_size: P; the heads are then one for each token offset of an axis.
         stride, groups: As for `conv`.
         dilation: As for `conv`; on patches 1.
-        exact: K_1 and K_2 + 1 heads at finite scores; else K_1 and K_2, in the limit.
-        leak: ε in (0, 1), of the exact form.
-        logit: The score M of the limit form; the default makes attention one-hot.
+        form: `"exact"`, K_1 and K_2 + 1 heads at finite scores; `"limit"`, K_1 and K_2.
+        uniform_weight: ε in (0, 1), of the exact form.
+        sharpness: The score M of the limit form; the default makes attention one-hot.
 
     Returns:
         A `TwoLayers`, for images of every size that P divides. Between the layers stand T_1·P²·in
@@ -190,46 +188,47 @@ def two_layers(
     >>> import convattn as ca
     >>> kernel = jnp.arange(9.0).reshape(3, 3, 1, 1)
     >>> image = jnp.arange(12.0).reshape(1, 3, 4, 1)
-    >>> layers = two_layers(kernel)
+    >>> layers = conv_to_two_layers(kernel)
     >>> layers.heads, bool(jnp.abs(layers(image) - ca.conv(image, kernel)).max() < 1e-3)
     ((3, 4), True)
     """
-    groups = as_integer(groups, "groups", 1)
-    kernel, bias = check_kernel(kernel, bias, groups)
+    exact = read_form(form, True)
+    convolution = SourceConvolution.of(
+        kernel, bias, patch_size=patch_size, dilation=dilation, groups=groups
+    )
+    kernel, geometry = convolution.kernel, convolution.geometry
     if kernel.ndim != 4:
         raise ValueError(
             f"kernel.shape={kernel.shape}, but expected [K_1, K_2, in, out]: a kernel of one axis "
             "has nothing to divide between two layers; use conv_to_attention"
         )
-    kernel = as_floats(kernel, "kernel")
-    geometry = ConvolutionGeometry.of(kernel.shape[:-2], patch_size, 1, dilation)
     if max(geometry.patch_size) > 1 and max(geometry.dilation) > 1:
         raise ValueError(
             f"dilation={dilation} with patch_size={patch_size}, but expected one of them to be 1: "
             "the token offsets of dilated taps on patches are no evenly spaced taps"
         )
     down, right = map(len, geometry.axis_offsets)
-    maps = token_maps(expand_groups(kernel, groups), geometry)
-    maps = maps.reshape(down, right, *maps.shape[1:])
+    maps = convolution.maps.reshape(down, right, *convolution.maps.shape[1:])
     width = maps.shape[2]
     # Layer 1 copies the token at its shift into block a; layer 2 takes block a through M_ab.
     copies = jnp.eye(down * width, dtype=kernel.dtype).reshape(down, width, down * width)
     across = maps.transpose(1, 0, 2, 3).reshape(right, down * width, -1)
-    form: dict[str, Any] = {"exact": exact, "logit": logit} | ({"leak": leak} if exact else {})
+    common: dict[str, Any] = {"form": "exact" if exact else "limit", "sharpness": sharpness}
+    common |= {"uniform_weight": uniform_weight} if exact else {}
     step = geometry.dilation[0]
     around = ((step * ((down - 1) // 2), step * (down // 2)), (0, 0))
-    first = conv_to_attention(copies[:, None], dilation=(step, 1), padding=around, **form)
+    first = conv_to_attention(copies[:, None], dilation=(step, 1), padding=around, **common)
     assert first.output is not None
     if exact:  # the second layer takes back the leak of both
         heads = first.encoding.take_heads(tuple(range(down)))
         first = replace(first, encoding=heads, output=first.output[:-1])
     second = conv_to_attention(
-        across[None], dilation=(1, geometry.dilation[1]), padding="VALID", **form
+        across[None], dilation=(1, geometry.dilation[1]), padding="VALID", **common
     )
     return TwoLayers(
         first,
         second,
-        bias,
+        convolution.bias,
         (geometry.patch_size[0], geometry.patch_size[1]),
         ConvolutionGeometry.of(kernel.shape[:-2], 1, stride).stride,  # type: ignore[arg-type]
         exact,

@@ -48,7 +48,7 @@ def zero_token_scores(encoding: object) -> Float[Array, "heads"]:
     >>> zero_token_scores(BiasEncoding(jnp.array([[0.0, 6.0]]), None, ((0,), (1,)))).tolist()
     [3.0]
     """
-    if isinstance(encoding, BiasEncoding) and encoding.leak is None:
+    if isinstance(encoding, BiasEncoding) and encoding.uniform_weight is None:
         return encoding.values.astype(score_dtype(encoding.values)).max(axis=1) / 2
     if isinstance(encoding, QuadraticEncoding):
         return -encoding.alpha.astype(score_dtype(encoding.alpha, encoding.centers)) / 2
@@ -98,7 +98,7 @@ def attend_with_zero_token(
     Source: S.padding of this project's ledger.
 
     >>> import convattn as ca
-    >>> layer = ca.conv_to_attention(jnp.ones((3, 1, 1)), encoding="quadratic", alpha=256.0)
+    >>> layer = ca.conv_to_attention(jnp.ones((3, 1, 1)), encoding="quadratic", sharpness=256.0)
     >>> attend_with_zero_token(layer, jnp.ones((1, 4, 1))).ravel().tolist()
     [2.0, 3.0, 3.0, 2.0]
     """

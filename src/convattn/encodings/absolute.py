@@ -11,6 +11,7 @@ from jax import Array
 from jaxtyping import Float, Int, Num
 
 from convattn.encodings.base import Encoding, score_dtype
+from convattn.encodings.majorants import magnitude
 from convattn.operators.attention import HIGHEST
 from convattn.operators.shifts import TokenGrid
 
@@ -80,6 +81,19 @@ class AbsoluteEncoding(Encoding):
         )
         right = jnp.einsum("kd,hde->hke", positions, self.key.astype(dtype), precision=HIGHEST)
         return left, right
+
+    def score_majorant(self, grid: TokenGrid) -> Float[Array, "heads queries keys"]:
+        """|P_q||W_qry,h||W_key,h|ᵀ|P_k|ᵀ for every query and key."""
+        positions = magnitude(self.positions(grid))
+        rows = np.ravel_multi_index(tuple(grid.query_positions.T), grid.keys)
+        left = jnp.einsum("qd,hde->hqe", positions[rows], magnitude(self.query))
+        right = jnp.einsum("kd,hde->hke", positions, magnitude(self.key))
+        return jnp.einsum("hqe,hke->hqk", left, right)
+
+    @property
+    def roundings(self) -> int:
+        """Those of a score beyond 16."""
+        return 2 * self.query.shape[1] + self.query.shape[2]
 
 
 def sinusoidal_positions(

@@ -25,6 +25,7 @@ from jaxtyping import Float, Int, Num
 from convattn.encodings.absolute import sinusoidal_positions
 from convattn.encodings.axis_scores import AxisScores, free_groups, sum_over_axes
 from convattn.encodings.base import Encoding, check_axes, score_dtype
+from convattn.encodings.majorants import magnitude
 from convattn.operators.attention import HIGHEST
 from convattn.operators.shifts import TokenGrid
 
@@ -138,3 +139,20 @@ class AxialEncoding(Encoding):
                     f"encoding.tables has {features} features, but expected {taken}, which the "
                     "maps take"
                 )
+
+    def score_majorant(self, grid: TokenGrid) -> Float[Array, "heads queries keys"]:
+        """The sum over the axes of |P^a_q||W^a_qry||W^a_key|ᵀ|P^a_k|ᵀ."""
+        total = jnp.zeros((self.heads, 1, 1))
+        for axis, (query, key) in enumerate(zip(self.query, self.key, strict=True)):
+            positions = magnitude(self.positions(grid, axis))
+            own = positions[grid.ring[axis][0] :][: grid.queries[axis]]
+            left = jnp.einsum("qd,hde->hqe", own, magnitude(query))
+            here = jnp.einsum("hqe,kd,hde->hqk", left, positions, magnitude(key))
+            total = total[:, :, None, :, None] + here[:, None, :, None, :]
+            total = total.reshape(self.heads, total.shape[1] * total.shape[2], -1)
+        return total
+
+    @property
+    def roundings(self) -> int:
+        """Those of a score beyond 16."""
+        return sum(2 * part.shape[1] + part.shape[2] for part in self.query)

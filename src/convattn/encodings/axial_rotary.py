@@ -85,3 +85,18 @@ class AxialRotaryEncoding(RelativePosition):
             )
         for axis in range(len(self.turns)):
             self.along(axis).check()
+
+    def shift_majorant(
+        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int
+    ) -> Float[Array, "heads shifts"]:
+        """The sum of the magnitudes of its terms at each shift."""
+        first, *others = (
+            self.along(axis).shift_majorant(shifts[:, [axis]], number_of_keys)
+            for axis in range(len(self.turns))
+        )
+        return sum(others, first)
+
+    @property
+    def roundings(self) -> int:
+        """Those of a score beyond 16."""
+        return 16 + sum(part.shape[1] + 2 for part in self.turns)

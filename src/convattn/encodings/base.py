@@ -10,6 +10,7 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import AbstractArray, Float, Int
 
+from convattn.encodings.majorants import ScoreError
 from convattn.operators.arrays import promoted
 from convattn.operators.shifts import Shift, TokenGrid
 
@@ -59,7 +60,7 @@ def array_parts(cls: type) -> dict[str, Part]:
     It is the schema of an encoding: which heads are taken, what a file of weights must hold.
 
     >>> from convattn.encodings import BiasEncoding
-    >>> array_parts(BiasEncoding)["values"], array_parts(BiasEncoding)["leak"].rank
+    >>> array_parts(BiasEncoding)["values"], array_parts(BiasEncoding)["uniform_weight"].rank
     (Part(rank=2, per_head=True, is_tuple=False), 0)
     """
     found = {}
@@ -90,6 +91,42 @@ class Encoding:
         """None: the value maps of most encodings need not know the number of keys."""
         return None
 
+    def gain_majorant(self, number_of_keys: int) -> Float[Array, "heads"]:
+        """The gains with every term made positive (`encodings.majorants`)."""
+        return jnp.ones(self.heads)
+
+    def score_majorant(self, grid: TokenGrid) -> Float[Array, "heads queries keys"]:
+        """The scores with every term made positive (`encodings.majorants`).
+
+        Raises:
+            ValueError: Where a class does not say it.
+        """
+        raise self._no_majorant()
+
+    @property
+    def roundings(self) -> int:
+        """How many roundings more than 16 are on the longest path of a score.
+
+        Raises:
+            ValueError: Where a class does not say it.
+        """
+        raise self._no_majorant()
+
+    def score_error(self, number_of_keys: int) -> ScoreError:
+        """How far computed scores and gains can be off.
+
+        Raises:
+            ValueError: Where a class does not say it.
+        """
+        raise self._no_majorant()
+
+    def _no_majorant(self) -> ValueError:
+        name = type(self).__name__
+        return ValueError(
+            f"no rounding bound is derived for the scores of this {name}; give {name} its majorant "
+            "and its roundings (convattn.encodings.majorants)"
+        )
+
     @property
     def is_exact_form(self) -> bool:
         """Whether it is the form of a construction that is exact at finite parameters."""
@@ -116,11 +153,7 @@ class Encoding:
 
 
 def check_parts(holder: Any, where: str) -> None:
-    """Refuse arrays of another rank than annotated, empty ones, and heads that differ.
-
-    Raises:
-        ValueError: As described above.
-    """
+    """Refuse arrays of another rank than annotated, empty ones, and heads that differ."""
     heads = {}
     for name, (rank, per_head, is_tuple) in array_parts(type(holder)).items():
         held = getattr(holder, name)
@@ -160,6 +193,20 @@ class RelativePosition(Encoding):
         table = self.shift_scores(grid.shifts, grid.number_of_keys)
         return table[:, grid.shift_index()]
 
+    def shift_majorant(
+        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int
+    ) -> Float[Array, "heads shifts"]:
+        """The score of each shift with every term made positive.
+
+        Raises:
+            ValueError: Where a class does not say it.
+        """
+        raise self._no_majorant()
+
+    def score_majorant(self, grid: TokenGrid) -> Float[Array, "heads queries keys"]:
+        """The same for every query and key."""
+        return self.shift_majorant(grid.shifts, grid.number_of_keys)[:, grid.shift_index()]
+
     def positional_scorer(
         self, grid: TokenGrid
     ) -> Callable[[Int[Array, "block"]], Float[Array, "heads block keys"]]:
@@ -194,6 +241,11 @@ class OffsetTable(RelativePosition):
         """How many entries the arrays hold."""
         raise NotImplementedError
 
+    @property
+    def roundings(self) -> int:
+        """None: an entry is computed in at most 16."""
+        return 0
+
     def rows(self, shifts: Int[np.ndarray, "shifts axes"]) -> Int[np.ndarray, "shifts"]:
         """The place of each shift among the offsets; of every other, the one after the last."""
         check_axes(shifts, len(self.offsets[0]), type(self).__name__)
@@ -218,11 +270,7 @@ class OffsetTable(RelativePosition):
 
 
 def check_axes(shifts: np.ndarray, axes: int, name: str) -> None:
-    """Refuse shifts of another number of axes than the encoding's parameters have.
-
-    Raises:
-        ValueError: As described above.
-    """
+    """Refuse shifts of another number of axes than the encoding's parameters have."""
     if shifts.shape[-1] != axes:
         raise ValueError(
             f"axes={shifts.shape[-1]} of the grid, but expected {axes}, for which {name} is made; "

@@ -19,6 +19,7 @@ from jax import Array
 from jaxtyping import Float, Int, Num
 
 from convattn.encodings.base import OffsetTable, score_dtype
+from convattn.encodings.majorants import distances, magnitude
 from convattn.operators.shifts import Shift
 
 
@@ -63,3 +64,11 @@ class EnumeratedEncoding(OffsetTable):
         codes = jnp.asarray(self.shift_codes(shifts), dtype)
         difference = codes[None, :] - self.targets[:, None].astype(dtype)
         return -self.alpha[:, None].astype(dtype) * difference**2
+
+    def shift_majorant(
+        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int
+    ) -> Float[Array, "heads shifts"]:
+        """The sum of the magnitudes of its terms at each shift."""
+        codes = self.shift_codes(shifts)[:, None]
+        squares = distances(codes, self.targets[:, None])[..., 0] ** 2
+        return magnitude(self.alpha)[:, None] * squares

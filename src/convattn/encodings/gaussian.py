@@ -16,6 +16,7 @@ from jax import Array
 from jaxtyping import Float, Int, Num
 
 from convattn.encodings.base import RelativePosition, check_axes, score_dtype
+from convattn.encodings.majorants import distances, magnitude
 from convattn.operators.attention import HIGHEST
 
 
@@ -49,6 +50,19 @@ class GaussianEncoding(RelativePosition):
             "hij,hsj->hsi", self.root_precision.astype(dtype), difference, precision=HIGHEST
         )
         return -jnp.sum(scaled**2, axis=-1) / 2
+
+    def shift_majorant(
+        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int
+    ) -> Float[Array, "heads shifts"]:
+        """The sum of the magnitudes of its terms at each shift."""
+        far = distances(shifts, self.centers)
+        scaled = jnp.einsum("hij,hsj->hsi", magnitude(self.root_precision), far)
+        return (scaled**2).sum(axis=-1) / 2
+
+    @property
+    def roundings(self) -> int:
+        """Those of a score beyond 16."""
+        return 4 * self.centers.shape[1]
 
 
 def gaussian_features(

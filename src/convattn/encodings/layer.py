@@ -13,9 +13,11 @@ from convattn.encodings.base import PositionalEncoding
 from convattn.operators.arrays import accumulation_dtype
 from convattn.operators.attention import HIGHEST
 from convattn.operators.padding import FilledAxis, Padding, filled_axes
-from convattn.operators.patches import Ring, check_ring
+from convattn.operators.patches import Ring
 from convattn.operators.relative_content import relative_scores
 from convattn.operators.shifts import TokenGrid
+
+BORDERS = ("zeros", "none")
 
 
 @jax.tree_util.register_dataclass
@@ -96,7 +98,7 @@ class AttentionLayer:
 
     >>> import convattn as ca
     >>> ca.conv_to_attention(jnp.ones((3, 3, 1, 8)), stride=2)
-    AttentionLayer(10 heads of BiasEncoding, 1 to 8 features, stride=(2, 2))
+    AttentionLayer(10 heads of BiasEncoding, 1 to 8 features, stride=(2, 2), padding=SAME)
 
     **Static fields** (hashable, part of the tree's structure):
 
@@ -126,7 +128,7 @@ class AttentionLayer:
         features = f", {maps[0][1]} to {maps[-1][2]} features" if maps else ""
         named = {name: getattr(self, name) for name in ("stride", "dilation", "patch_size")}
         parts = [f"{name}={sizes}" for name, sizes in named.items() if set(sizes) != {1}]
-        parts += [] if self.padding is None else [f"padding={self.padding.fill}"]
+        parts += [] if self.padding is None else [f"padding={self.padding}"]
         parts += [] if self.content is None else ["content"]
         told = "".join(f", {part}" for part in parts)
         return (
@@ -161,21 +163,17 @@ class AttentionLayer:
         parts = [part for part in (self.value, self.output, self.bias) if part is not None]
         return jnp.result_type(*parts) if parts else None
 
-    def token_grid(
-        self,
-        image_size: Sequence[int],
-        ring: bool | int | Sequence[tuple[int, int]] | None = None,
-    ) -> TokenGrid:
+    def token_grid(self, image_size: Sequence[int], border: str = "zeros") -> TokenGrid:
         """The tokens of an image of that size and the ring around them.
 
         Where the ring is filled, its tokens are queries as well, and no ring stands around them.
 
         Args:
-            ring: None or True for the layer's own, False for none, or another ring of zero tokens.
+            border: `"zeros"` for the layer's own ring, `"none"` for the bare grid.
 
         Raises:
             ValueError: Where patches do not divide the sides, where the kernel does not fit, and
-                for another ring than the one that the layer fills.
+                for the bare grid of a layer that fills its ring.
 
         >>> import convattn as ca
         >>> kernel = jnp.ones((3, 1, 1))
@@ -184,16 +182,21 @@ class AttentionLayer:
         >>> ca.conv_to_attention(kernel, padding="EDGE").token_grid((5,))
         TokenGrid(queries=(7,), ring=((0, 0),))
         """
-        own = ring is None or ring is True
-        if self.padding is not None and not own:
+        if border not in BORDERS:
             raise ValueError(
-                f"ring={ring!r}, but the layer fills its ring ({self.padding.fill.lower()}), "
-                "which makes it this convolution (S.pad); leave ring out, or convert with "
-                "padding='SAME'"
+                f"border={border!r}, but expected 'zeros' (the layer's own ring of zero tokens, "
+                "for the zero-padded convolution) or 'none' (the bare grid)"
             )
+        none = ((0, 0),) * len(self.ring)
         if self.padding is not None:
+            if border == "none":
+                raise ValueError(
+                    "border='none', but the layer fills its ring "
+                    f"({self.padding.fill.lower()}), which makes it this convolution (S.pad); "
+                    "leave border out, or convert with padding='SAME_TORCH'"
+                )
             sides = (axis.tokens for axis in self.filled_axes(image_size))
-            return TokenGrid(tuple(sides), ((0, 0),) * len(self.ring))
+            return TokenGrid(tuple(sides), none)
         if any(side % p for side, p in zip(image_size, self.patch_size, strict=True)):
             raise ValueError(
                 f"images of {tuple(image_size)} pixels, but expected sides that patch_size="
@@ -201,8 +204,7 @@ class AttentionLayer:
                 "write symbolic sides as multiples, such as '2*height'"
             )
         sides = (side // p for side, p in zip(image_size, self.patch_size, strict=True))
-        laid = self.ring if own else check_ring(0 if ring is False else ring, len(self.ring))
-        return TokenGrid(tuple(sides), laid)
+        return TokenGrid(tuple(sides), none if border == "none" else self.ring)
 
     def filled_axes(self, image_size: Sequence[int]) -> tuple[FilledAxis, ...]:
         """How the ring is filled around an image of that size, for a layer with a `padding`.

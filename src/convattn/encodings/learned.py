@@ -11,6 +11,7 @@ from jaxtyping import Float, Int, Num
 
 from convattn.encodings.axis_scores import AxisScores, axis_shifts, free_groups
 from convattn.encodings.base import RelativePosition, check_axes, score_dtype
+from convattn.encodings.majorants import magnitude
 from convattn.operators.arrays import promoted
 from convattn.operators.attention import HIGHEST
 from convattn.operators.shifts import TokenGrid
@@ -83,6 +84,18 @@ class LearnedEncoding(RelativePosition):
             for axis, table in enumerate(self.table_scores())
         )
         return AxisScores(scores, free_groups(self.heads, len(scores)))
+
+    def shift_majorant(
+        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int
+    ) -> Float[Array, "heads shifts"]:
+        """The sum of the magnitudes of its terms at each shift."""
+        tables = tuple(magnitude(table) for table in self.tables)
+        return LearnedEncoding(magnitude(self.query), tables).shift_scores(shifts, number_of_keys)
+
+    @property
+    def roundings(self) -> int:
+        """Those of a score beyond 16."""
+        return self.query.shape[1]
 
 
 def initial_learned_encoding(

@@ -10,6 +10,7 @@ has (1 + N·w_δ) of it and any other key 1. So the shares of the offsets and of
 and value maps that fit once fit every image. A leak ε is w_δ = 1/ε - 1 at one offset.
 """
 
+import math
 from dataclasses import dataclass, field
 
 import jax
@@ -19,6 +20,8 @@ from jax import Array
 from jaxtyping import Float, Int, Num
 
 from convattn.encodings.base import OffsetTable, score_dtype
+from convattn.encodings.majorants import ScoreError, magnitude
+from convattn.operators.roundoff import EXP_ERROR, gamma, unit_roundoff
 from convattn.operators.shifts import Shift
 
 
@@ -67,3 +70,31 @@ class MixtureEncoding(OffsetTable):
                 f"encoding.weights has the entry {float(self.weights.min())}, but expected "
                 "nonnegative shares of a mixture; is a sign in the value map meant?"
             )
+
+    def shift_majorant(
+        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int
+    ) -> Float[Array, "heads shifts"]:
+        """The sum of the magnitudes of its terms at each shift."""
+        return MixtureEncoding(magnitude(self.weights), self.offsets).shift_scores(
+            shifts, number_of_keys
+        )
+
+    def score_error(self, number_of_keys: int) -> ScoreError:
+        """Of log1p(x), x = N·w; S is the largest score, and the others are 0.
+
+        The stored w (three roundings from the rational one: to float64, to the dtype, and a cast),
+        N and the product make at most γ_6 of x, which moves log1p(x) by at most γ_6·x/(1+x) ≤
+        γ_6·log1p(x), and log1p counts as eight roundings. So e = γ_15·S.
+
+        Raises:
+            ValueError: Where weights underflow.
+        """
+        dtype, largest = score_dtype(self.weights), float(jnp.max(self.weights, initial=0.0))
+        height = math.log1p(number_of_keys * largest) * (1 + 2.0**-20)
+        error = gamma(EXP_ERROR + 7, unit_roundoff(dtype)) * height
+        if math.exp(-height) / number_of_keys < 4 * float(jnp.finfo(dtype).tiny):
+            raise ValueError(
+                f"scores up to {height:.3g} make weights that underflow in {dtype}: there is no "
+                "bound; use a wider dtype"
+            )
+        return ScoreError(dtype, error, height, 0.0)

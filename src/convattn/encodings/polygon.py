@@ -18,6 +18,7 @@ from jax import Array
 from jaxtyping import Float, Int, Num
 
 from convattn.encodings.base import OffsetTable, score_dtype
+from convattn.encodings.majorants import magnitude
 from convattn.operators.shifts import Shift
 
 
@@ -79,3 +80,9 @@ class PolygonEncoding(OffsetTable):
             raise ValueError(
                 f"encoding.query.shape={self.query.shape}, but expected two features for each head"
             )
+
+    def shift_majorant(
+        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int
+    ) -> Float[Array, "heads shifts"]:
+        """The sum of the magnitudes of its terms at each shift."""
+        return magnitude(self.query) @ jnp.abs(self.features(shifts)).T

@@ -20,6 +20,7 @@ from jaxtyping import Float, Int, Num
 
 from convattn.encodings.axis_scores import AxisScores, axis_shifts, free_groups
 from convattn.encodings.base import RelativePosition, check_axes, score_dtype
+from convattn.encodings.majorants import distances, magnitude
 from convattn.operators.shifts import TokenGrid
 
 
@@ -62,6 +63,18 @@ class QuadraticEncoding(RelativePosition):
             shifts = jnp.asarray(axis_shifts(grid, axis), dtype)[None]
             scores.append(-alpha * (shifts - center) ** 2)
         return AxisScores(tuple(scores), free_groups(self.heads, len(scores)))
+
+    def shift_majorant(
+        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int
+    ) -> Float[Array, "heads shifts"]:
+        """The sum of the magnitudes of its terms at each shift."""
+        squares = distances(shifts, self.centers) ** 2
+        return magnitude(self.alpha)[:, None] * squares.sum(axis=-1)
+
+    @property
+    def roundings(self) -> int:
+        """Those of a score beyond 16."""
+        return 0
 
 
 def printed_features(

@@ -17,6 +17,7 @@ from jaxtyping import Float, Int, Num
 
 from convattn.encodings.axis_scores import AxisScores, axis_shifts
 from convattn.encodings.base import RelativePosition, check_axes, score_dtype
+from convattn.encodings.majorants import distances, magnitude
 from convattn.encodings.quadratic import QuadraticEncoding
 from convattn.operators.shifts import TokenGrid
 
@@ -144,6 +145,18 @@ class QuadraticGridEncoding(RelativePosition):
                 "has one for both; use GaussianEncoding, whose root_precision is diag(√(2α))"
             )
         return QuadraticEncoding(self.head_alpha[:, 0], self.head_centers)
+
+    def shift_majorant(
+        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int
+    ) -> Float[Array, "heads shifts"]:
+        """The sum of the magnitudes of its terms at each shift."""
+        squares = distances(shifts, self.head_centers) ** 2
+        return (magnitude(self.head_alpha)[:, None] * squares).sum(axis=-1)
+
+    @property
+    def roundings(self) -> int:
+        """Those of a score beyond 16."""
+        return 0
 
 
 def centers_on_grid(encoding: QuadraticEncoding) -> QuadraticGridEncoding:

@@ -10,6 +10,7 @@ from jaxtyping import Float, Int, Num
 
 from convattn.encodings.absolute import sinusoidal_positions
 from convattn.encodings.base import RelativePosition, score_dtype
+from convattn.encodings.majorants import magnitude
 from convattn.operators.attention import HIGHEST
 
 
@@ -62,3 +63,16 @@ class RelativeEncoding(RelativePosition):
             precision=HIGHEST,
         )
         return jnp.einsum("hd,sd->hs", target, vectors, precision=HIGHEST)
+
+    def shift_majorant(
+        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int
+    ) -> Float[Array, "heads shifts"]:
+        """The sum of the magnitudes of its terms at each shift."""
+        vectors = magnitude(self.vectors(shifts))
+        parts = magnitude(self.query), magnitude(self.position_key)
+        return jnp.einsum("he,hde,sd->hs", *parts, vectors)
+
+    @property
+    def roundings(self) -> int:
+        """Those of a score beyond 16."""
+        return self.position_key.shape[1] + self.position_key.shape[2]

@@ -25,6 +25,7 @@ from jax import Array
 from jaxtyping import Float, Int, Num
 
 from convattn.encodings.base import RelativePosition, check_axes, score_dtype
+from convattn.encodings.majorants import magnitude
 from convattn.operators.attention import HIGHEST
 
 
@@ -69,11 +70,7 @@ class RotaryEncoding(RelativePosition):
         return waves.sum(axis=1)
 
     def require_within(self, shifts: Int[np.ndarray, "shifts axes"]) -> None:
-        """Refuse shifts that the angles do not tell apart.
-
-        Raises:
-            ValueError: As described above.
-        """
+        """Refuse shifts that the angles do not tell apart."""
         widest = tuple(np.abs(shifts).max(axis=0, initial=0).tolist())
         if any(a > b for a, b in zip(widest, self.largest_shift, strict=False)):
             raise ValueError(
@@ -97,6 +94,23 @@ class RotaryEncoding(RelativePosition):
                 f"sine.shape={self.sine.shape}, largest_shift={self.largest_shift}, but expected "
                 "one number of pairs and of axes"
             )
+
+    def shift_majorant(
+        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int
+    ) -> Float[Array, "heads shifts"]:
+        """The sum of the magnitudes of its terms at each shift."""
+        # An angle is off by γ_n x, and so is its cosine: 1 + x bounds a wave's error, and has the
+        # derivative that its slope's error needs when x²/2 is added.
+        turns = magnitude(self.turns)
+        turned = jnp.einsum("hja,sa->hjs", turns, jnp.asarray(np.abs(shifts), turns.dtype))
+        angles = 2 * np.pi * turned
+        height = magnitude(self.cosine) + magnitude(self.sine)
+        return (height[..., None] * (1 + angles + angles**2 / 2)).sum(axis=1)
+
+    @property
+    def roundings(self) -> int:
+        """Those of a score beyond 16."""
+        return 16 + self.turns.shape[1] + 2 * self.turns.shape[2]
 
 
 def axial_turns(

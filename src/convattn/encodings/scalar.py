@@ -10,16 +10,19 @@ Softmax does not see a constant, so the class computes log t_δ at the offsets a
 which keeps the digits of log t_δ.
 """
 
+import math
 from dataclasses import dataclass, field
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 from jaxtyping import Float, Int, Num
 
 from convattn.encodings.base import OffsetTable, score_dtype
+from convattn.encodings.majorants import ScoreError, magnitude
 from convattn.operators.attention import HIGHEST
+from convattn.operators.roundoff import EXP_ERROR, gamma, unit_roundoff
 from convattn.operators.shifts import Shift
 
 
@@ -78,3 +81,36 @@ class ScalarEncoding(OffsetTable):
         )
         outside = number_of_keys - len(self.offsets) if self.logit is None else 0
         return powers.sum(axis=-1) + outside
+
+    def shift_majorant(
+        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int
+    ) -> Float[Array, "heads shifts"]:
+        """The sum of the magnitudes of its terms at each shift."""
+        logit = None if self.logit is None else -magnitude(self.logit)
+        parts = magnitude(self.exponents), magnitude(self.log_bases)
+        return ScalarEncoding(*parts, logit, self.offsets).shift_scores(shifts, number_of_keys)
+
+    def gain_majorant(self, number_of_keys: int) -> Float[Array, "heads"]:
+        """Σ_δ t_δ^h + |N - T|, the gain without its sign."""
+        exponents, logs = self.exponents[:, None], self.log_bases[None]
+        product = magnitude(exponents) * magnitude(logs)
+        powers = lax.stop_gradient(jnp.exp(exponents * logs)) * (
+            1 + product - lax.stop_gradient(product)
+        )
+        outside = number_of_keys - len(self.offsets) if self.logit is None else 0
+        return powers.sum(axis=-1) + abs(outside)
+
+    def score_error(self, number_of_keys: int) -> ScoreError:
+        """Of h·log t: the logarithm, its storing and the product make e = γ_11·h·log t.
+
+        The gain Σ_δ t_δ^h + (N - T), or the sum alone in the limit form, has T exponentials of such
+        scores, each eight roundings, and at most T + 1 roundings of sums.
+        """
+        dtype = score_dtype(self.exponents, self.log_bases)
+        u = unit_roundoff(dtype)
+        bases = np.abs(np.asarray(self.log_bases, np.float64)).max()
+        height = float(np.asarray(self.exponents, np.float64).max() * bases)
+        error = gamma(EXP_ERROR + 3, u) * height
+        sums = gamma(len(self.offsets) + 1, u)
+        gain = error + math.log1p(EXP_ERROR * u) + math.log1p(sums) + math.log1p(u)
+        return ScoreError(dtype, error, height, gain)

@@ -32,10 +32,10 @@ class TiedLayer(AttentionLayer):
         """The layer with a map for each head."""
         encoding, maps = self.encoding, self.output
         assert isinstance(encoding, BiasEncoding)
-        assert encoding.leak is not None
+        assert encoding.uniform_weight is not None
         assert maps is not None
         own = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return AttentionLayer(**{**own, "output": leaky_maps(maps, encoding.leak)})
+        return AttentionLayer(**{**own, "output": finite_maps(maps, encoding.uniform_weight)})
 
 
 def untied(layer: AttentionLayer) -> AttentionLayer:
@@ -43,14 +43,14 @@ def untied(layer: AttentionLayer) -> AttentionLayer:
     return layer.whole() if isinstance(layer, TiedLayer) else layer
 
 
-def leaky_maps(
-    maps: Num[Array, "offsets patch_in patch_out"], leak: Num[Array, ""]
+def finite_maps(
+    maps: Num[Array, "offsets patch_in patch_out"], uniform_weight: Num[Array, ""]
 ) -> Num[Array, "heads patch_in patch_out"]:
     """The maps of T leaky heads and of the uniform head, in the dtype of those of the kernel.
 
-    >>> leaky_maps(jnp.array([[[1.0]], [[2.0]], [[3.0]]]), jnp.array(0.5)).ravel().tolist()
+    >>> finite_maps(jnp.array([[[1.0]], [[2.0]], [[3.0]]]), jnp.array(0.5)).ravel().tolist()
     [2.0, 4.0, 6.0, -6.0]
     """
     wide = maps.astype(score_dtype(maps))
-    uniform = -(leak / (1 - leak)) * wide.sum(axis=0, keepdims=True)
-    return jnp.concatenate([wide / (1 - leak), uniform]).astype(maps.dtype)
+    uniform = -(uniform_weight / (1 - uniform_weight)) * wide.sum(axis=0, keepdims=True)
+    return jnp.concatenate([wide / (1 - uniform_weight), uniform]).astype(maps.dtype)

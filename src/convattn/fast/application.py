@@ -24,17 +24,11 @@ from convattn.fast.windowed.window import choose_windows, window_problem
 from convattn.operators.arrays import as_array, known_size, promoted
 from convattn.operators.attention import HIGHEST
 from convattn.operators.convolution import layout_hint
+from convattn.operators.integers import per_axis
 from convattn.operators.padding import fill_ring
 from convattn.operators.patches import Ring, add_zero_ring, patchify, unpatchify
 from convattn.operators.relative_content import check_shapes
-from convattn.operators.shifts import (
-    Queries,
-    TokenGrid,
-    axis_queries,
-    count,
-    per_axis,
-    symbolic_axes,
-)
+from convattn.operators.shifts import Queries, TokenGrid, axis_queries, count, symbolic_axes
 
 
 class ImageGrid(NamedTuple):
@@ -55,7 +49,7 @@ def apply_attention(
     layer: AttentionLayer,
     images: Any,
     *,
-    ring: bool | int | Sequence[tuple[int, int]] | None = None,
+    border: str = "zeros",
     backend: str = "auto",
     precision: lax.PrecisionLike = None,
     dropout_rate: float = 0.0,
@@ -68,9 +62,9 @@ def apply_attention(
     Args:
         images: `[batch, height, width, channels]` or `[batch, length, channels]`; P divides the
             sides.
-        ring: None lays the layer's own ring, which makes the result of a converted layer the
-            convolution. False leaves the grid bare. An integer, or a pair for each axis, lays
-            another ring of zero tokens. A layer that fills its ring takes None alone.
+        border: `"zeros"` lays the layer's own ring of zero tokens, which makes the result of a
+            converted layer the convolution; `"none"` leaves the grid bare, which a layer that fills
+            its ring refuses.
         backend: `"dense"`, `"separable"`, `"shift"`, `"windowed"`, `"chunked"`, `"dot_product"`
             (see `convattn.fast`), or `"auto"`, which takes the one that the cost model expects to
             be fastest among those that serve the layer. All give the same values and gradients up
@@ -104,7 +98,7 @@ def apply_attention(
     [4.0, 6.0, 6.0, 4.0]
     """
     layer, images = untied(layer), as_array(images, "images")
-    place = read_shape(layer, images.shape, ring)
+    place = _read_shape(layer, images.shape, border)
     grid = place.grid
     options = AttentionOptions(
         HIGHEST if precision is None else hashable(precision),
@@ -137,7 +131,7 @@ def attend(
     selected: BackEnd,
 ) -> Array:
     """`apply_attention`, after all is read and chosen."""
-    tokens, wanted = read_tokens(layer, images), place.wanted
+    tokens, wanted = _read_tokens(layer, images), place.wanted
     if known_size(tokens.shape[0]) and layer.heads:
         result = selected.attend(layer, place.grid, tokens, options)
         if not selected.selective:
@@ -154,12 +148,17 @@ def attend(
     if not jnp.issubdtype(result_dtype, jnp.inexact):
         result_dtype = promoted(result_dtype, jnp.float32)
     outputs = unpatchify(result.astype(result_dtype), layer.output_patch_size)
+    return outputs[(slice(None), *kept_outputs(layer, place))]
+
+
+def kept_outputs(layer: AttentionLayer, place: ImageGrid) -> tuple[slice, ...]:
+    """Those pixels of the tokens that are asked for which make up the result, axis by axis."""
     kept = []
     sides = zip(layer.patch_size, layer.subsampling, place.output_size, strict=True)
     for patch, step, size in sides:
         step = 1 if patch == 1 else step
         kept.append(slice(0, None if layer.padding is None else size * step, step))
-    return outputs[(slice(None), *kept)]
+    return tuple(kept)
 
 
 class AttentionMaps(NamedTuple):
@@ -171,8 +170,9 @@ class AttentionMaps(NamedTuple):
             its keys; dropout and the gains of an encoding are not in it. The queries are those at
             stride 1, on a filled ring up to the last one that an output takes: on pixels output i
             of a layer of stride s is that of query s·i.
-        ring: For each axis how many of the first and of the last keys are tokens of the ring rather
-            than of those that are asked.
+        ring: For each axis how many of the first and of the last keys stand outside the image. With
+            patches that begin elsewhere than the image's own, which tokens belong to it is open:
+            there, how many stand before and after those under the kernels' centres.
     """
 
     weights: Array
@@ -183,7 +183,7 @@ def attention_maps(
     layer: AttentionLayer | Any,
     images: Any,
     *,
-    ring: bool | int | Sequence[tuple[int, int]] | None = None,
+    border: str = "zeros",
 ) -> AttentionMaps:
     """The attention weights of a layer, from each query to each key.
 
@@ -195,14 +195,14 @@ def attention_maps(
         layer: Or an `AttentionConv`, whose maps are the same in all groups of channels.
         images: As `apply_attention` takes them; or, for a layer without content scores, whose
             weights don't depend on them, the image size in pixels: an integer for each axis.
-        ring: As in `apply_attention`.
+        border: As in `apply_attention`.
 
     Raises:
         ValueError: For images or a size that do not fit the layer, for a size alone where the
             layer has content scores, and where the weights would take more than 2 GiB.
 
     >>> import convattn as ca
-    >>> layer = ca.conv_to_attention(jnp.ones((3, 3, 1, 1)), exact=False)
+    >>> layer = ca.conv_to_attention(jnp.ones((3, 3, 1, 1)), form="limit")
     >>> maps = ca.attention_maps(layer, (4, 5))
     >>> maps.weights.shape, maps.ring
     ((9, 4, 5, 6, 7), ((1, 1), (1, 1)))
@@ -218,16 +218,17 @@ def attention_maps(
                 "its weights depend on them; pass images as to apply_attention"
             )
         sides = per_axis(images, len(layer.patch_size), "images")
-        tokens, (grid, wanted, _) = None, read_size(layer, sides, ring)
+        tokens, (grid, wanted, _) = None, image_grid(layer, sides, border)
+        images = None
     else:
         images = as_array(images, "images")
-        grid, wanted, _ = read_shape(layer, images.shape, ring)
+        grid, wanted, _ = _read_shape(layer, images.shape, border)
         if symbolic_axes(grid.queries):
             raise ValueError(
                 f"images of symbolic sizes, tokens {grid.queries}, but expected integers: the "
                 "weights of every query and key are formed; take concrete sizes"
             )
-        tokens = read_tokens(layer, images)
+        tokens = _read_tokens(layer, images)
     taken = weights_bytes(layer, grid, 1 if tokens is None else known_size(tokens.shape[0]))
     if taken > MOST_HELD:
         raise ValueError(
@@ -236,18 +237,24 @@ def attention_maps(
             f"most {MOST_HELD / 2**30:g} GiB; take smaller or fewer images, or a layer with fewer "
             "heads (encoding.take_heads)"
         )
-    keys = tokens
+    given = tokens
     if tokens is not None:
-        keys = add_zero_ring(tokens, grid.ring).reshape(tokens.shape[0], grid.number_of_keys, -1)
-    weights = softmax_weights(layer, grid, keys)
+        given = add_zero_ring(tokens, grid.ring).reshape(tokens.shape[0], grid.number_of_keys, -1)
+    weights = softmax_weights(layer, grid, given)
     weights = weights.reshape(*weights.shape[:-2], *grid.queries, *grid.keys)
     if layer.padding is None:
         return AttentionMaps(weights, grid.ring)
     asked = tuple(slice(side.start, side[-1] + 1) for side in wanted)
-    around = tuple(
-        (side.start, size - side[-1] - 1) for side, size in zip(wanted, grid.keys, strict=True)
-    )
-    return AttentionMaps(weights[(..., *asked, *(slice(None),) * len(asked))], around)
+    sides = sides if images is None else images.shape[1:-1]
+    around = []
+    axes = zip(layer.filled_axes(sides), sides, layer.patch_size, grid.keys, strict=True)
+    for axis, side, patch, keys in axes:
+        before, rest = divmod(axis.lay[0] + axis.fill[0], patch)
+        tokens = -(-side // patch)
+        if rest:
+            before, tokens = axis.wanted.start, axis.wanted[-1] + 1 - axis.wanted.start
+        around.append((before, max(keys - before - tokens, 0)))
+    return AttentionMaps(weights[(..., *asked, *(slice(None),) * len(asked))], tuple(around))
 
 
 def as_layer(layer: Any) -> Any:
@@ -272,32 +279,28 @@ def check_layer(layer: Any) -> None:
     offsets = getattr(layer.encoding, "offsets", ())
     sizes = {name: getattr(layer, name) for name in ("patch_size", "stride", "dilation", "ring")}
     for name, part in {**sizes, "encoding.offsets": offsets}.items():
-        if not is_static(part):  # others cannot be compared, and jit keeps what it has seen
+        if not _is_static(part):  # others cannot be compared, and jit keeps what it has seen
             raise ValueError(
                 f"layer.{name}={part!r}, but expected integers in tuples, as conv_to_attention "
                 "gives them"
             )
 
 
-def is_static(part: Any) -> bool:
+def _is_static(part: Any) -> bool:
     """Whether it is an integer, or a tuple of what is.
 
-    >>> is_static(((1, 1), (0, 2))), is_static([1]), is_static((1.5,))
+    >>> _is_static(((1, 1), (0, 2))), _is_static([1]), _is_static((1.5,))
     (True, False, False)
     """
-    return isinstance(part, int) or (isinstance(part, tuple) and all(map(is_static, part)))
+    return isinstance(part, int) or (isinstance(part, tuple) and all(map(_is_static, part)))
 
 
-def read_shape(
+def _read_shape(
     layer: AttentionLayer,
     shape: tuple[int, ...],
-    ring: bool | int | Sequence[tuple[int, int]] | None,
+    border: str,
 ) -> ImageGrid:
-    """Where a layer attends on images `[batch, *space, channels]` of that shape.
-
-    Raises:
-        ValueError: Where layer, shape or ring do not fit together.
-    """
+    """Where a layer attends on images `[batch, *space, channels]` of that shape."""
     check_layer(layer)
     axes, features = len(layer.patch_size), layer_features(layer)
     if len(shape) != axes + 2:
@@ -307,7 +310,7 @@ def read_shape(
         )
     if 0 in shape[1:]:
         raise ValueError(f"images.shape={shape}, but expected every axis but the batch to be ≥ 1")
-    found = read_size(layer, shape[1:-1], ring)
+    found = image_grid(layer, shape[1:-1], border)
     pixels = math.prod(layer.patch_size)
     if features is not None and features != shape[-1] * pixels:
         reach = zip(layer.ring, layer.dilation, strict=True)
@@ -321,24 +324,18 @@ def read_shape(
     return found
 
 
-def read_tokens(layer: AttentionLayer, images: Array) -> Array:
+def _read_tokens(layer: AttentionLayer, images: Array) -> Array:
     """`[batch, *grid.queries, features]`, with the ring where the layer fills it."""
     if layer.padding is not None:
         images = fill_ring(images, layer.padding.fill, layer.filled_axes(images.shape[1:-1]))
     return patchify(images, layer.patch_size)
 
 
-def read_size(
-    layer: AttentionLayer,
-    image_size: Sequence[int],
-    ring: bool | int | Sequence[tuple[int, int]] | None,
+def image_grid(
+    layer: AttentionLayer, image_size: Sequence[int], border: str = "zeros"
 ) -> ImageGrid:
-    """Where a layer attends on images of that size.
-
-    Raises:
-        ValueError: Where layer, size or ring do not fit together.
-    """
-    grid = layer.token_grid(image_size, ring)
+    """Where a layer attends on images of that size."""
+    grid = layer.token_grid(image_size, border)
     if layer.padding is not None:
         axes = layer.filled_axes(image_size)
         wanted = tuple(axis.wanted for axis in axes)

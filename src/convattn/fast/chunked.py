@@ -30,7 +30,7 @@ from convattn.operators.attention import HIGHEST, attention_weights
 from convattn.operators.relative_content import relative_scores
 from convattn.operators.shifts import TokenGrid
 
-BLOCK_BYTES = 2**24
+_BLOCK_BYTES = 2**24
 
 Scorer = Callable[[Int[Array, "block"]], Float[Array, "heads block keys"]]
 
@@ -51,7 +51,7 @@ def attend(
     The last block is filled up with the last query, whose repeated rows are dropped.
     """
     batch, count = tokens.shape[0], math.prod(grid.queries)
-    scores, scores_dtype = block_scores(layer, grid, tokens)
+    scores, scores_dtype = _block_scores(layer, grid, tokens)
     dtype = promoted(sum_dtype(layer, tokens), scores_dtype)
     maps = arrange_maps(layer, grid, batch * count, float(count), dtype)
     flat = tokens.reshape(batch, count, tokens.shape[-1])
@@ -63,7 +63,7 @@ def attend(
     inner = np.ravel_multi_index(tuple(grid.query_positions.T), grid.keys).astype(np.int32)
 
     def block(queries: Int[Array, "block"]) -> Num[Array, "batch block out_features"]:
-        weights = without_ring(attention_weights(scores(queries)), grid)
+        weights = _without_ring(attention_weights(scores(queries)), grid)
         if options.dropout is not None:
             pairs = queries[:, None], jnp.asarray(inner)
             scale = keep_scale(options.dropout, batch, layer.heads, *pairs, weights.dtype)
@@ -78,7 +78,7 @@ def attend(
     return rows[:, :count].reshape(batch, *grid.queries, rows.shape[-1])
 
 
-def block_scores(
+def _block_scores(
     layer: AttentionLayer, grid: TokenGrid, tokens: Num[Array, "batch *grid features"]
 ) -> tuple[Scorer, np.dtype]:
     """The scores of a block of queries, with a batch axis if there is content; and their dtype."""
@@ -117,7 +117,7 @@ def scorer(encoding: PositionalEncoding, grid: TokenGrid) -> Scorer:
     return lambda queries: every[:, queries]
 
 
-def without_ring(
+def _without_ring(
     weights: Float[Array, "*lead keys"], grid: TokenGrid
 ) -> Float[Array, "*lead queries"]:
     """The columns of the image's own tokens: those of the ring are zeros, whose sum is zero."""
@@ -161,7 +161,7 @@ def default_chunk(
     """So many queries that a block's scores take at most 16 MiB, in blocks of nearly one size.
 
     >>> import convattn as ca
-    >>> layer = ca.conv_to_attention(jnp.ones((3, 3, 1, 1)), exact=False)
+    >>> layer = ca.conv_to_attention(jnp.ones((3, 3, 1, 1)), form="limit")
     >>> grid, dtype = TokenGrid((64, 64), layer.ring), np.dtype("float32")
     >>> default_chunk(layer, grid, 1, dtype, AttentionOptions())  # 9·66² numbers for each query
     106
@@ -169,7 +169,7 @@ def default_chunk(
     apart = layer.content is not None or options.dropout is not None
     row = (max(batch, 1) if apart else 1) * layer.heads * grid.number_of_keys * dtype.itemsize
     count = math.prod(grid.queries)
-    most = min(max(BLOCK_BYTES // row, 1), count)
+    most = min(max(_BLOCK_BYTES // row, 1), count)
     return -(-count // -(-count // most))
 
 

@@ -18,7 +18,7 @@ from convattn.operators.patches import add_zero_ring
 from convattn.operators.relative_content import relative_products, relative_scores
 from convattn.operators.shifts import TokenGrid
 
-WITHOUT_CONTENT = (
+_WITHOUT_CONTENT = (
     "it has no content scores, so that the queries and keys of dot_product_attention would have "
     "no features; use separable, shift, chunked or dense"
 )
@@ -27,7 +27,7 @@ WITHOUT_CONTENT = (
 def refusal(layer: AttentionLayer, grid: TokenGrid, options: AttentionOptions) -> str | None:
     """Layers without content, in float64, with dropout, or at two precisions at once."""
     if layer.content is None:
-        return WITHOUT_CONTENT
+        return _WITHOUT_CONTENT
     given = [getattr(leaf, "dtype", None) for leaf in jax.tree.leaves(layer)]
     if jnp.float64 in (*given, options.tokens_dtype):
         return (
@@ -60,11 +60,8 @@ def attend(
     values and weights bfloat16 on accelerators, and each head's result too, as in any such
     attention; sums are in float32. On CPUs they are float32: there XLA ends the whole process for
     some bfloat16 heads of one channel. So is float16 everywhere, which CPUs do not multiply here.
-
-    Raises:
-        ValueError: For float64 tokens, which no layer shows beforehand.
     """
-    dtype, content = sum_dtype(layer, tokens), content_of(layer)
+    dtype, content = sum_dtype(layer, tokens), _content_of(layer)
     if dtype == jnp.float64:
         raise ValueError(
             f"tokens.dtype={tokens.dtype}, but backend='dot_product' takes softmax in float32; use "
@@ -112,14 +109,10 @@ def attend(
     return result.reshape(batch, *grid.queries, result.shape[-1])
 
 
-def content_of(layer: AttentionLayer) -> ContentScores:
-    """The content scores of a layer that has them.
-
-    Raises:
-        ValueError: For a layer without.
-    """
+def _content_of(layer: AttentionLayer) -> ContentScores:
+    """The content scores of a layer that has them."""
     if layer.content is None:
-        raise ValueError(f"layer.content=None, but expected ContentScores: {WITHOUT_CONTENT}")
+        raise ValueError(f"layer.content=None, but expected ContentScores: {_WITHOUT_CONTENT}")
     return layer.content
 
 
@@ -161,7 +154,7 @@ def work(
     options: AttentionOptions = DEFAULT_OPTIONS,
 ) -> Work:
     """Scores and mixing in products of the greater of both widths, and the maps."""
-    content = content_of(layer)
+    content = _content_of(layer)
     count, keys, heads = math.prod(grid.queries), grid.number_of_keys, layer.heads
     key_features = content.query.shape[2]
     head_dim = features if layer.value is None else layer.value.shape[2]

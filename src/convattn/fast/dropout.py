@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 
 from convattn.fast.options import Dropout
 
-DRAWS = 2**32
+_DRAWS = 2**32
 
 
 def keep_scale(
@@ -67,7 +67,7 @@ def dropped_draws(rate: float) -> int:
     >>> dropped_draws(0.5), dropped_draws(0.1), dropped_draws(1 - 2.0**-40) == 2**32 - 1
     (2147483648, 429496730, True)
     """
-    return min(round(rate * DRAWS), DRAWS - 1)
+    return min(round(rate * _DRAWS), _DRAWS - 1)
 
 
 def kept_scale(rate: float) -> float:
@@ -76,4 +76,4 @@ def kept_scale(rate: float) -> float:
     >>> kept_scale(0.5), kept_scale(0.75)
     (2.0, 4.0)
     """
-    return DRAWS / (DRAWS - dropped_draws(rate))
+    return _DRAWS / (_DRAWS - dropped_draws(rate))

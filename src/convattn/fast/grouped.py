@@ -38,7 +38,7 @@ def grouped_attention(
     """
     if isinstance(layer, TiedLayer):
         if backend in ("auto", "shift"):
-            return tied_attention(layer, images, groups, precision)
+            return _tied_attention(layer, images, groups, precision)
         layer = layer.whole()
     if groups == 1:
         return apply_attention(layer, images, backend=backend, precision=precision)
@@ -57,7 +57,7 @@ def grouped_attention(
     return outputs.reshape(*outputs.shape[:-2], out)
 
 
-def tied_attention(
+def _tied_attention(
     layer: TiedLayer,
     images: Num[Array, "batch *space in_channels"],
     groups: int,

@@ -48,7 +48,7 @@ def arrange_maps(
         dtype: In which sums are taken.
 
     >>> import convattn as ca
-    >>> layer = ca.conv_to_attention(jnp.ones((3, 2, 5)), exact=False)
+    >>> layer = ca.conv_to_attention(jnp.ones((3, 2, 5)), form="limit")
     >>> grid = TokenGrid((8,), layer.ring)
     >>> maps = arrange_maps(layer, grid, 8, 16.0, np.dtype("float32"))
     >>> maps.before, maps.after.shape

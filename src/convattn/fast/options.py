@@ -72,9 +72,6 @@ DEFAULT_OPTIONS = AttentionOptions()
 def read_windows(windows: Any) -> tuple[Window, ...] | None:
     """Windows as nested tuples of integers, or None.
 
-    Raises:
-        ValueError: For anything but pairs of integers for each head and axis.
-
     >>> read_windows([[[-1, 1], [0, 2]]])
     (((-1, 1), (0, 2)),)
     """
@@ -94,10 +91,6 @@ def read_windows(windows: Any) -> tuple[Window, ...] | None:
 
 def read_dropout(rate: float, key: Array | None) -> Dropout | None:
     """Dropout from a rate and a key, or None for the rate 0.
-
-    Raises:
-        ValueError: For a rate outside [0, 1), a traced one, one without a key, and one with
-            anything else than a single key.
 
     >>> read_dropout(0.0, None) is None, read_dropout(0.1, jax.random.key(0)).rate
     (True, 0.1)

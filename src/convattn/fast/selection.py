@@ -24,7 +24,7 @@ BACK_ENDS = {
     for back_end in (DENSE, SEPARABLE, SHIFT, WINDOWED, CHUNKED, DOT_PRODUCT)
 }
 
-HOLD_WEIGHTS = ("dense", "dot_product")
+_HOLD_WEIGHTS = ("dense", "dot_product")
 MOST_HELD = 2**31
 
 
@@ -41,16 +41,13 @@ def choose_backend(
 
     Args:
         tokens: The shape of the tokens, `[batch, *grid.queries, features]`.
-
-    Raises:
-        ValueError: For an unknown name, and for a back end that refuses, with its reason.
     """
     if not isinstance(name, str) or name not in ("auto", *BACK_ENDS):
         raise ValueError(f"backend={name!r}, but expected one of auto, {', '.join(BACK_ENDS)}")
     if not layer.heads:  # nothing to attend with, so that nobody has a reason to refuse
         return BACK_ENDS.get(name, CHUNKED)
     if symbolic_axes(grid.queries):
-        return serving_symbolic(name, layer, grid, options)
+        return _serving_symbolic(name, layer, grid, options)
     if name == "auto":
         return cheapest(layer, grid, tokens, options)
     reason = BACK_ENDS[name].refusal(layer, grid, options)
@@ -59,14 +56,10 @@ def choose_backend(
     return BACK_ENDS[name]
 
 
-def serving_symbolic(
+def _serving_symbolic(
     name: str, layer: AttentionLayer, grid: TokenGrid, options: AttentionOptions
 ) -> BackEnd:
-    """The shift back end, which alone forms no table from the size of the grid.
-
-    Raises:
-        ValueError: For another, and where it does not serve the layer.
-    """
+    """The shift back end, which alone forms no table from the size of the grid."""
     reason = SHIFT.refusal(layer, grid, options)
     if reason is None and name in ("auto", "shift"):
         return SHIFT
@@ -94,7 +87,7 @@ def cheapest(
         name: seconds(back_end.work(layer, grid, tokens[0], tokens[-1], options), platform)
         for name, back_end in BACK_ENDS.items()
         if (name != "windowed" or options.windows is not None)
-        and not (too_large and name in HOLD_WEIGHTS)
+        and not (too_large and name in _HOLD_WEIGHTS)
         and back_end.refusal(layer, grid, options) is None
     }
     return BACK_ENDS[min(expected, key=expected.__getitem__)]
@@ -104,7 +97,7 @@ def weights_bytes(layer: AttentionLayer, grid: TokenGrid, batch: int) -> int:
     """What the weights of all pairs take in float32; with content they differ by image.
 
     >>> import convattn as ca, jax.numpy as jnp
-    >>> layer = ca.conv_to_attention(jnp.ones((3, 3, 1, 1)), exact=False)
+    >>> layer = ca.conv_to_attention(jnp.ones((3, 3, 1, 1)), form="limit")
     >>> weights_bytes(layer, TokenGrid((224, 224), ((0, 0), (0, 0))), 1) // 2**30
     84
     """

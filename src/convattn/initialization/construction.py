@@ -25,7 +25,7 @@ from convattn.initialization.leaks import (
     stored_leaks,
 )
 from convattn.initialization.positions import CHANNELS, USED, PositionCode, Shift, basis
-from convattn.networks.diagnosis.state_dicts import Block, VisionTransformer
+from convattn.networks.vision_transformer.state_dicts import Block, VisionTransformer
 
 
 @dataclass(frozen=True, eq=False)

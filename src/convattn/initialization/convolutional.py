@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from convattn.bounds.heads import heads as count_heads
+from convattn.bounds.heads import count_heads
 from convattn.initialization.construction import AddedPositions, Positions, with_filters
 from convattn.initialization.filters import (
     Budget,
@@ -55,8 +55,12 @@ from convattn.initialization.rotary import Rotary
 from convattn.initialization.rotary_positions import CHANNELS as ROTARY_CHANNELS
 from convattn.initialization.rotary_positions import RotaryPositions
 from convattn.initialization.streams import Stream, first_content, streams
-from convattn.networks.diagnosis.state_dicts import VisionTransformer, read_transformer, with_parts
-from convattn.networks.diagnosis.transformers import token_grid
+from convattn.networks.vision_transformer.state_dicts import (
+    VisionTransformer,
+    read_transformer,
+    with_parts,
+)
+from convattn.networks.vision_transformer.token_grid import token_grid
 from convattn.networks.weights.files import WeightsFile
 from convattn.operators.integers import as_integer, per_axis
 
@@ -222,9 +226,6 @@ def _scored(
 
     Scores are rounded as the parameters are, which can change a leak; then a smaller one is asked
     for.
-
-    Raises:
-        ValueError: For parameters of so few bits that no attempt has scores that are sharp enough.
     """
     asked = float(leak)
     for attempt in range(ATTEMPTS):

@@ -91,11 +91,7 @@ def given_filters(
     budget: Budget,
     approximate: bool,
 ) -> Filters:
-    """The heads of a kernel; its channels are the first of those that can be convolved.
-
-    Raises:
-        ValueError: For more heads than there are, unless `approximate`.
-    """
+    """The heads of a kernel; its channels are the first of those that can be convolved."""
     size = (kernel.shape[0], kernel.shape[1])
     taps = kernel_shifts(size, (1, 1))
     whole = np.zeros((len(taps), budget.channels, budget.channels))
@@ -135,10 +131,6 @@ def read_kernels(
     """One kernel for each layer: a name or an array for all, or a sequence of them.
 
     Arrays are HWIO; `[K_1, K_2, 1, channels]` is depthwise.
-
-    Raises:
-        ValueError: For another name, another number of kernels, and arrays that are no finite
-            kernels of so many channels.
     """
     several = isinstance(kernel, Sequence) and not isinstance(kernel, str)
     given = list(kernel) if several else [kernel] * layers

@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from convattn.initialization.positions import CHANNELS, PositionCode, Shift, targets
-from convattn.networks.diagnosis.state_dicts import Block, VisionTransformer
+from convattn.networks.vision_transformer.state_dicts import Block, VisionTransformer
 
 SLACK = 1 + 2.0**-30  # for the rounding of sums of nonnegative numbers in float64
 ROUNDING = 2.0**-40  # of a score's numerator, relative to the sum of its absolute terms
@@ -169,11 +169,7 @@ def largest_ratio(code: PositionCode, before: int) -> float:
 def sharpest_needed(
     code: PositionCode, shifts: list[Shift], before: int, found: Deviations, leak: float
 ) -> float:
-    """The least factor of s with which no head leaks more.
-
-    Raises:
-        ValueError: Where no factor is enough.
-    """
+    """The least factor of s with which no head leaks more."""
     features = code.features(before)
     keys = features @ code.key()
     heads = [
@@ -205,9 +201,6 @@ def least_factor(
 
     Args:
         start: A factor of about the right size.
-
-    Raises:
-        ValueError: Where no factor is enough, with the cause; and where none is needed.
     """
     if largest(0.0) <= leak:
         raise ValueError(

@@ -7,19 +7,14 @@ import numpy as np
 
 from convattn.initialization.positions import BORDERS, USED
 from convattn.initialization.rotary import Rotary
-from convattn.networks.diagnosis.state_dicts import VisionTransformer
+from convattn.networks.vision_transformer.state_dicts import VisionTransformer
 from convattn.networks.weights.files import WeightsFile
 
 LARGEST = 1e30  # of parameters and of an image's numbers
 
 
 def read_parameters(parameters: Any) -> WeightsFile:
-    """The state dict that was given, its arrays copied.
-
-    Raises:
-        ValueError: For what is no mapping of names to arrays of floating-point numbers, or tensors
-            that NumPy cannot read.
-    """
+    """The state dict that was given, its arrays copied."""
     if not isinstance(parameters, Mapping) or not all(isinstance(name, str) for name in parameters):
         raise ValueError(
             f"parameters is {type(parameters).__name__}, but expected a state dict: names and "
@@ -50,11 +45,7 @@ def read_parameters(parameters: Any) -> WeightsFile:
 
 
 def require_fit(arrays: dict[str, np.ndarray], file: WeightsFile) -> dict[str, np.ndarray]:
-    """The arrays, if what was put into the dtypes of the file is finite there.
-
-    Raises:
-        ValueError: With the first name that is not.
-    """
+    """The arrays, if what was put into the dtypes of the file is finite there."""
     for name, array in arrays.items():
         if array is not file.arrays[name] and not np.isfinite(array.astype(np.float64)).all():
             raise ValueError(
@@ -67,11 +58,7 @@ def require_fit(arrays: dict[str, np.ndarray], file: WeightsFile) -> dict[str, n
 def require_options(
     leak: Any, gain: Any, position_norm: Any, every_layer: Any, approximate: Any
 ) -> None:
-    """Refuse what is no number, or out of range.
-
-    Raises:
-        ValueError: As described above.
-    """
+    """Refuse what is no number, or out of range."""
 
     def number(value: Any) -> bool:
         real = isinstance(value, int | float | np.integer | np.floating)
@@ -94,11 +81,7 @@ def require_options(
 
 
 def require_width(model: VisionTransformer, reserved: int) -> None:
-    """Refuse tokens with too few channels.
-
-    Raises:
-        ValueError: As described above.
-    """
+    """Refuse tokens with too few channels."""
     width = len(model.patch_bias)
     if width <= reserved:
         raise ValueError(
@@ -108,11 +91,7 @@ def require_width(model: VisionTransformer, reserved: int) -> None:
 
 
 def require_scores(model: VisionTransformer, rotary: Rotary | None) -> None:
-    """Refuse a network whose scores cannot depend on positions as they should.
-
-    Raises:
-        ValueError: As described above.
-    """
+    """Refuse a network whose scores cannot depend on positions as they should."""
     first, head_dim = model.blocks[0], len(model.blocks[0]["query.weight"]) // model.heads
     tables, problem = model.table is not None or "table" in first, ""
     if model.pre_norm:
@@ -132,7 +111,8 @@ def require_scores(model: VisionTransformer, rotary: Rotary | None) -> None:
     elif rotary is None and model.is_rotary:
         problem = (
             "rotary=None, but expected a Rotary: the parameters have the names of a network that "
-            "turns its queries and keys (timm's vit_*_rope_ape); give rotary=Rotary(...)"
+            "turns its queries and keys (timm's vit_*_rope_ape); give rotary=Rotary(...), or for a "
+            "ViT of timm its last LayerNorm too, by which it is told"
         )
     elif rotary is None and head_dim < USED:
         problem = (
@@ -156,9 +136,6 @@ def require_scores(model: VisionTransformer, rotary: Rotary | None) -> None:
 
 def require_border(border: str | None, before: int, rotary: Rotary | None) -> str:
     """The border that was asked for, or the usual one.
-
-    Raises:
-        ValueError: For one that the network cannot have.
 
     >>> require_border(None, 1, None), require_border(None, 0, None)
     ('class', 'edge')

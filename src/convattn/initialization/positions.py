@@ -43,7 +43,7 @@ BORDERS = ("class", "edge", "circular")
 FEATURES = 7  # two circles, what queries read, what keys read, and what nothing reads
 CHANNELS = FEATURES + 1  # one more, as all features are orthogonal to the ones
 USED = 5  # of a head's features
-TARGET = {"class": 1 / 3, "edge": 1 / 2, "circular": 1 / 2}  # x
+_TARGET = {"class": 1 / 3, "edge": 1 / 2, "circular": 1 / 2}  # x
 
 Shift = tuple[int, int]
 
@@ -81,7 +81,7 @@ class PositionCode:
     @property
     def threshold(self) -> float:
         """Σ w_a - x."""
-        return sum(self.weights) - TARGET[self.border]
+        return sum(self.weights) - _TARGET[self.border]
 
     def features(self, before: int) -> Float[np.ndarray, "tokens features"]:
         """u of each token, those before the grid first; all of the norm 2."""

@@ -29,8 +29,8 @@ from convattn.encodings.rotary import axial_turns
 from convattn.operators.integers import as_integer
 
 Layout = Literal["interleaved", "halves"]
-LEAST_LEAD = 2.0**-10  # less is near the rounding of scores in float32
-LEAST_AMPLITUDE = 1e-6  # less is what a linear program leaves over
+_LEAST_LEAD = 2.0**-10  # less is near the rounding of scores in float32
+_LEAST_AMPLITUDE = 1e-6  # less is what a linear program leaves over
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,9 +145,6 @@ def largest_lead(
 ) -> tuple[Float[np.ndarray, "pairs"], float, float]:
     """The amplitudes a with the largest lead m, m, and the least S(s) of a target.
 
-    Raises:
-        ValueError: For frequencies that do not tell targets from other keys.
-
     >>> amplitudes, lead, least = largest_lead(Rotary.axial(8, base=10.0), (8, 8), (1, 1))
     >>> amplitudes.round(2).tolist(), round(lead, 3), round(least, 3)
     ([0.29, 0.21, 0.29, 0.21], 0.144, 0.712)
@@ -173,14 +170,14 @@ def largest_lead(
         b_eq=[1],
         bounds=[(0, 1)] * pairs + [(-2, 2)],
     ).x[:-1]
-    amplitudes = np.where(found > LEAST_AMPLITUDE, found, 0)
+    amplitudes = np.where(found > _LEAST_AMPLITUDE, found, 0)
     amplitudes /= amplitudes.sum()
     lead = float((ahead @ amplitudes).min(initial=2.0))
-    if lead < LEAST_LEAD:
+    if lead < _LEAST_LEAD:
         raise ValueError(
             f"rotary: no scores of these {pairs} pairs on a grid of {grid[0]} × {grid[1]} tokens "
             f"are largest at the token nearest to a target up to {max(reach)} tokens outside: the "
-            f"best lead is {lead:.2g} of the score, but expected {LEAST_LEAD:.2g}; take more or "
+            f"best lead is {lead:.2g} of the score, but expected {_LEAST_LEAD:.2g}; take more or "
             "other frequencies (another base, a larger head dimension), a smaller kernel, or "
             "larger patches"
         )

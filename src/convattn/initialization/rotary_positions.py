@@ -44,10 +44,10 @@ from convattn.initialization.leaks import (
 )
 from convattn.initialization.positions import Shift, targets
 from convattn.initialization.rotary import Rotary, largest_lead
-from convattn.networks.diagnosis.state_dicts import Block, VisionTransformer
+from convattn.networks.vision_transformer.state_dicts import Block, VisionTransformer
 
 CHANNELS = 2  # of tokens before the grid
-LEAST_COSINE = 0.1  # γ; keys before the grid have norms of about 1/γ
+_LEAST_COSINE = 0.1  # γ; keys before the grid have norms of about 1/γ
 E = np.array([1.0, -1.0]) / math.sqrt(2)
 EXACT = Deviations(1.0, 1.0)  # scores that no deviation scales
 
@@ -83,10 +83,6 @@ class RotaryPositions(Positions):
     ) -> "RotaryPositions":
         """With the largest lead, and ρ = 1.
 
-        Raises:
-            ValueError: For frequencies that do not tell targets from other keys, or, with tokens
-                before the grid, all turn too far.
-
         >>> found = RotaryPositions.of(Rotary.axial(8, base=10.0), (8, 8), (1, 1), 1)
         >>> round(found.lead, 3), found.pair, found.amplitudes.round(2).tolist()
         (0.144, 1, [0.29, 0.21, 0.29, 0.21])
@@ -96,7 +92,7 @@ class RotaryPositions(Positions):
         around = rotary.tokens(grid) * np.exp(-1j * rotary.angles(middle))
         cosines = around.real.min(axis=0)
         pair = int(cosines.argmax())
-        if before and cosines[pair] < LEAST_COSINE:
+        if before and cosines[pair] < _LEAST_COSINE:
             raise ValueError(
                 f"every pair of rotary.turns turns by about half a turn or more over the grid of "
                 f"{grid[0]} × {grid[1]} tokens, but expected a slower one, which keeps tokens "

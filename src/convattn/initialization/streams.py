@@ -21,7 +21,7 @@ from convattn.bounds.spectral_norm import spectral_norm_bound
 from convattn.initialization.filters import Filters
 from convattn.initialization.leaks import SLACK, Held
 from convattn.initialization.options import LARGEST
-from convattn.networks.diagnosis.state_dicts import Block, VisionTransformer
+from convattn.networks.vision_transformer.state_dicts import Block, VisionTransformer
 
 
 @dataclass(frozen=True)
@@ -98,9 +98,6 @@ def first_content(
 
     Returns:
         That of tokens of the grid, and that of the tokens before it.
-
-    Raises:
-        ValueError: For what is no range.
     """
     channels = model.patch.shape[1]
     try:

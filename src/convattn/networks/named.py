@@ -5,11 +5,28 @@ import importlib
 import importlib.util
 import inspect
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import jax
+
 FAMILIES = ("torchvision/NAME", "timm/NAME", "MODULE:FUNCTION", "FILE.py:FUNCTION")
 NEAR = 5  # names that are offered
+
+
+@contextmanager
+def own_code(what: str) -> Iterator[None]:
+    """Code that is not this library's: its errors are said to be its own."""
+    try:
+        yield
+    except (ValueError, NotImplementedError, ImportError, OSError):
+        raise
+    except (jax.errors.JAXTypeError, jax.errors.JAXIndexError):  # of what cannot be traced
+        raise
+    except Exception as error:
+        raise ValueError(f"{what} ends in {type(error).__name__}: {error}") from error
 
 
 def own_network(name: str) -> Any:
@@ -17,9 +34,6 @@ def own_network(name: str) -> Any:
 
     Args:
         name: `MODULE:FUNCTION` or `FILE.py:FUNCTION`.
-
-    Raises:
-        ValueError: For what there is not, with near names, and for what is not callable.
 
     >>> own_network("math:sqrt")
     Traceback (most recent call last):
@@ -37,11 +51,13 @@ argument: 'x'; give a function that returns the network
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         sys.modules.setdefault(spec.name, module)
-        spec.loader.exec_module(module)
+        with own_code(name):
+            spec.loader.exec_module(module)
     else:
         sys.path.insert(0, "")
         try:
-            module = importlib.import_module(place)
+            with own_code(name):
+                module = importlib.import_module(place)
         except ModuleNotFoundError as error:
             if error.name is None or not f"{place}.".startswith(f"{error.name}."):
                 raise
@@ -60,7 +76,8 @@ argument: 'x'; give a function that returns the network
             f"network={name!r} cannot be called without arguments: {error}; give a function that "
             "returns the network"
         ) from error
-    result = function()
+    with own_code(name):
+        result = function()
     if not callable(result):
         raise ValueError(
             f"network={name!r} gives {type(result).__name__}, but expected a function of JAX or a "

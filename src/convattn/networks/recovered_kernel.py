@@ -17,18 +17,14 @@ from dataclasses import replace
 import jax.numpy as jnp
 from jax import Array
 
-from convattn.constructions.recovery import (
-    attention_to_conv,
-    layer_maps,
-    linear_map,
-    zero_ring_grid,
-)
+from convattn.constructions.linear_map import layer_maps, linear_map
+from convattn.constructions.recovery import attention_to_conv
 from convattn.encodings.layer import AttentionLayer
 from convattn.operators.arrays import promoted
 from convattn.operators.attention import HIGHEST
 from convattn.operators.roundoff import unit_roundoff
 
-MAX_ENTRIES = 2**26  # of the attention of all heads
+_MAX_ENTRIES = 2**26  # of the attention of all heads
 
 
 def recovered_kernel(
@@ -41,7 +37,7 @@ def recovered_kernel(
         image_size: From `recovery_size`.
 
     >>> from convattn.constructions.conversion import conv_to_attention
-    >>> layer = conv_to_attention(jnp.arange(6.0).reshape(3, 1, 2), exact=False)
+    >>> layer = conv_to_attention(jnp.arange(6.0).reshape(3, 1, 2), form="limit")
     >>> kernel, uniform = recovered_kernel(layer, (3,), (9,))
     >>> kernel.ravel().tolist(), float(uniform)
     ([0.0, 1.0, 2.0, 3.0, 4.0, 5.0], 0.0)
@@ -51,10 +47,11 @@ def recovered_kernel(
     each = jnp.eye(layer.heads, dtype=maps.dtype)[:, None, :]
     heads = replace(layer, value=None, output=each)
     shares, _, _ = attention_to_conv(heads, tuple(kernel_size), image_size=image_size)
+    heads = replace(heads, padding=None)  # the first query then has a key that is far
     kernel = jnp.einsum("...h,hio->...io", shares[..., 0, :], maps, precision=HIGHEST)
     axes = len(kernel_size)
     far = linear_map(heads, image_size)[(*(-1,) * axes, *(0,) * axes, 0)]
-    weights = far * zero_ring_grid(layer, image_size).number_of_keys
+    weights = far * heads.token_grid(image_size).number_of_keys
     uniform = jnp.linalg.norm(jnp.einsum("h,hio->io", weights, maps, precision=HIGHEST))
     terms = jnp.abs(weights) @ jnp.linalg.norm(maps.reshape(layer.heads, -1), axis=1)
     rounding = 4 * layer.heads * unit_roundoff(layer.dtype or jnp.float32) * terms
@@ -81,7 +78,7 @@ def recovery_size(
     smallest = tuple(reach + step + 1 for reach, step in sizes)
     asked = tuple(4 * reach + 8 for reach, _ in sizes) if image_size is None else image_size
     sides = tuple(map(max, asked, smallest))
-    while layer.heads * math.prod(sides) ** 2 > MAX_ENTRIES and sides != smallest:
+    while layer.heads * math.prod(sides) ** 2 > _MAX_ENTRIES and sides != smallest:
         sides = tuple(
             max(3 * side // 4, least) for side, least in zip(sides, smallest, strict=True)
         )

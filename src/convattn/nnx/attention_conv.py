@@ -6,6 +6,7 @@ and each group of channels has its own maps `[heads, in/groups, out/groups]`, so
 layer holds as many numbers as its kernel has, and one head's more.
 """
 
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -25,17 +26,27 @@ from convattn.encodings.layer import AttentionLayer
 from convattn.fast.grouped import grouped_attention
 from convattn.fast.selection import BACK_ENDS
 from convattn.networks.recovered_kernel import recovered_kernel, recovery_size
-from convattn.networks.transformation.evaluation import SCOPE
+from convattn.networks.transformation.contents import SCOPE
 from convattn.networks.transformation.report import largest
 from convattn.nnx.conv_arguments import check_conv, flax_padding, hashable, refuse
 from convattn.operators.arrays import as_array, named_arguments
 from convattn.operators.convolution import layout_hint
 from convattn.operators.integers import as_integer, per_axis
+from convattn.operators.kernel_layout import warns_of_layout
 
 NO_KERNEL = (
     "AttentionConv has no kernel, but the model reads or writes one; leave this layer out with "
     "where=, or convert the model before its kernels are computed"
 )
+# The options of a convolution, but for those that a call reads.
+FIXED = {
+    *inspect.signature(nnx.Conv.__init__).parameters,
+    "kernel_shape",
+    "offsets",
+    "ring",
+    "filled",
+}
+FIXED -= {"self", "dtype", "precision"}
 KERNEL_INIT, BIAS_INIT = nnx.initializers.lecun_normal(), nnx.initializers.zeros_init()
 
 
@@ -64,15 +75,17 @@ class AttentionConv(nnx.Module):
         padding: As for `nnx.Conv`; `"SAME"` means what it means there.
         kernel_dilation, feature_group_count, use_bias, dtype, param_dtype, precision, kernel_init,
             bias_init: As for `nnx.Conv`.
-        exact: Exact at finite parameters (S.finite), or one-hot heads in the limit form.
-        leak: ε in (0, 1), the share of each head that attends uniformly, for the exact form.
+        form: `"exact"`, at finite parameters (S.finite), or `"limit"`, one-hot heads.
+        uniform_weight: ε in (0, 1), the share of each head that attends uniformly, for the exact
+            form.
         head_dim: The width of every head; wider maps are split over several heads.
         backend: As `apply_attention` takes it.
         input_dilation, mask: Refused: attention reads each token of the image, and all of them.
 
     Attributes:
         scores: `[heads, offsets]`, the biases; in units of M(N) for the exact form.
-        leak_logit: log(ε/(1 - ε)), so that training cannot leave (0, 1); None in the limit form.
+        uniform_weight_logit: log(ε/(1 - ε)), so that training cannot leave (0, 1); None in the
+            limit form.
             With `"CAUSAL"` a layer at finite scores attends to what follows as well, and takes it
             back up to rounding; the limit form gives it no weight (a NaN there still spreads).
         value: `[heads, in/groups, head_dim]` or None.
@@ -106,8 +119,8 @@ class AttentionConv(nnx.Module):
         precision: Any = None,
         kernel_init: Callable[..., Array] = KERNEL_INIT,
         bias_init: Callable[..., Array] = BIAS_INIT,
-        exact: bool = True,
-        leak: float = 0.5,
+        form: str = "exact",
+        uniform_weight: float = 0.5,
         head_dim: int | None = None,
         backend: str = "auto",
         rngs: nnx.Rngs,
@@ -131,35 +144,33 @@ class AttentionConv(nnx.Module):
                 f"multiples of feature_group_count={groups}"
             )
         self.feature_group_count = groups
-        if dtype is not None and not jnp.issubdtype(dtype, jnp.inexact):
-            raise ValueError(f"dtype={dtype}, but expected a float; leave it out for the inputs'")
-        if backend not in ("auto", *BACK_ENDS):
-            raise ValueError(
-                f"backend={backend!r}, but expected one of auto, {', '.join(BACK_ENDS)}"
-            )
         self.dtype, self.precision, self.backend = dtype, precision, backend
         shape = (*self.kernel_size, self.in_features // groups, self.out_features)
         layer = conv_to_attention(
             kernel_init(rngs.params(), shape, param_dtype),
             bias_init(rngs.params(), shape[-1:], param_dtype) if use_bias else None,
-            exact=exact,
-            leak=leak,
+            form=form,
+            uniform_weight=uniform_weight,
             head_dim=head_dim,
             stride=self.strides,
             dilation=self.kernel_dilation,
-            padding=flax_padding(self.padding, self.kernel_size, self.kernel_dilation),
+            padding=flax_padding(
+                self.padding, self.kernel_size, self.kernel_dilation, self.strides
+            ),
         )
         encoding = layer.encoding
         assert isinstance(encoding, BiasEncoding)
         self.offsets, self.ring, self.filled = encoding.offsets, layer.ring, layer.padding
         self.scores = nnx.Param(encoding.values)
-        leak_logit = None if encoding.leak is None else jax.scipy.special.logit(encoding.leak)
-        self.leak_logit = None if leak_logit is None else nnx.Param(leak_logit)
+        weight = encoding.uniform_weight
+        logit = None if weight is None else nnx.Param(jax.scipy.special.logit(weight))
+        self.uniform_weight_logit = logit
         self.value = None if layer.value is None else nnx.Param(layer.value)
         self.output = nnx.Param(layer.output)
         self.bias = None if layer.bias is None else nnx.Param(layer.bias)
 
     @classmethod
+    @partial(warns_of_layout, place=1)
     def from_kernel(cls, kernel: Any, bias: Any = None, **options: Any) -> "AttentionConv":
         """The layer that is the convolution with this kernel.
 
@@ -167,12 +178,16 @@ class AttentionConv(nnx.Module):
             kernel: `[K_1, K_2, in/groups, out]`, or `[K, in/groups, out]`.
             bias: `[out]` or none.
             options: strides, padding, kernel_dilation, feature_group_count, dtype, precision,
-                exact, leak, head_dim and backend, as above.
+                form, uniform_weight, head_dim and backend, as above.
 
         >>> layer = AttentionConv.from_kernel(jnp.ones((3, 1, 1)), padding="CIRCULAR")
         >>> layer(jnp.array([[[1.0], [2.0], [4.0], [8.0]]])).ravel().round(4).tolist()
         [11.0, 7.0, 14.0, 13.0]
         """
+        return cls._of_kernel(kernel, bias, **options)
+
+    @classmethod
+    def _of_kernel(cls, kernel: Any, bias: Any, **options: Any) -> "AttentionConv":
         kernel = as_array(kernel, "kernel")
         if kernel.ndim < 2:
             raise ValueError(
@@ -200,8 +215,9 @@ class AttentionConv(nnx.Module):
         Args:
             conv: Any but one with input_dilation, a mask, three axes or a convolution of its own.
                 Of a module that is scanned or vmapped it may hold those of all steps, stacked on
-                its first axes; so does the layer then.
-            options: exact, leak, head_dim and backend, as above.
+                its first axes; so does the layer then. Where the shapes of kernel and bias do not
+                tell these axes from others, `conv.kernel.set_metadata(stack_axis=0)` says so.
+            options: form, uniform_weight, head_dim and backend, as above.
 
         Raises:
             ValueError: For another, saying which it is.
@@ -211,7 +227,7 @@ class AttentionConv(nnx.Module):
             of_step: Callable[..., AttentionConv] = partial(cls.from_conv, **options)
             stacked: AttentionConv = nnx.vmap(of_step)(conv)
             return stacked
-        made = cls.from_kernel(
+        made = cls._of_kernel(
             conv.kernel[...],
             None if conv.bias is None else conv.bias[...],
             strides=conv.strides,
@@ -223,7 +239,7 @@ class AttentionConv(nnx.Module):
             **options,
         )
         kind = type(conv.kernel)  # a subclass of nnx.Param, such as a filter of what is trained
-        for name in ("scores", "leak_logit", "value", "output"):
+        for name in ("scores", "uniform_weight_logit", "value", "output"):
             held = getattr(made, name)
             setattr(made, name, None if held is None else kind(held[...]))
         if conv.bias is not None and made.bias is not None:
@@ -236,18 +252,18 @@ class AttentionConv(nnx.Module):
         return self.scores[...].shape[-2]
 
     @property
-    def leak(self) -> Array | None:
-        """ε, or None in the limit form; however large `leak_logit`, it stays a number in (0, 1)."""
-        if self.leak_logit is None:
+    def uniform_weight(self) -> Array | None:
+        """ε, or None in the limit form; whatever its logit is, it stays a number in (0, 1)."""
+        if self.uniform_weight_logit is None:
             return None
-        logit = self.leak_logit[...]
+        logit = self.uniform_weight_logit[...]
         limits = jnp.finfo(logit.dtype)
         return jnp.clip(jax.nn.sigmoid(logit), limits.tiny / limits.eps, 1 - limits.eps)
 
     def group_layer(self) -> AttentionLayer:
         """The layer of one group of channels, to all output channels, without the bias."""
         return AttentionLayer(
-            encoding=BiasEncoding(self.scores[...], self.leak, self.offsets),
+            encoding=BiasEncoding(self.scores[...], self.uniform_weight, self.offsets),
             value=None if self.value is None else self.value[...],
             output=self.output[...],
             patch_size=(1,) * len(self.strides),
@@ -256,6 +272,24 @@ class AttentionConv(nnx.Module):
             ring=self.ring,
             padding=self.filled,
         )
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set parameters, `dtype`, `precision`, `backend`, and what is no option of a convolution.
+
+        Raises:
+            AttributeError: For other options once the layer is made: its heads are made for them.
+            ValueError: For a `dtype` or `backend` that there is not.
+        """
+        if name in FIXED and "bias" in vars(self):
+            raise AttributeError(
+                f"{name} of an AttentionConv cannot be set, as its heads are made for one; make "
+                "the layer anew, or set it on the convolution before that becomes attention"
+            )
+        if name == "dtype" and value is not None and not jnp.issubdtype(value, jnp.inexact):
+            raise ValueError(f"dtype={value}, but expected a float; leave it out for the inputs'")
+        if name == "backend" and value not in ("auto", *BACK_ENDS):
+            raise ValueError(f"backend={value!r}, but expected one of auto, {', '.join(BACK_ENDS)}")
+        super().__setattr__(name, value)
 
     @property
     def kernel(self) -> Any:
@@ -326,7 +360,7 @@ class AttentionConv(nnx.Module):
             image_size: Its pixels on each axis; by default four times the kernel and more.
 
         >>> kernel = jnp.arange(18.0).reshape(3, 3, 1, 2)
-        >>> conv, distance, _ = AttentionConv.from_kernel(kernel, exact=False).to_conv()
+        >>> conv, distance, _ = AttentionConv.from_kernel(kernel, form="limit").to_conv()
         >>> bool((conv.kernel[...] == kernel).all()), distance < 1e-6
         (True, True)
         """

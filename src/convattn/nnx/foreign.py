@@ -14,11 +14,7 @@ FRAMEWORKS = {
 
 
 def require_module(model: Any) -> None:
-    """Refuse what is no `nnx.Module`, and say what to do with a model of another framework.
-
-    Raises:
-        ValueError: As described above.
-    """
+    """Refuse what is no `nnx.Module`, and say what to do with a model of another framework."""
     if isinstance(model, nnx.Module):
         return
     kind = model if isinstance(model, type) else type(model)

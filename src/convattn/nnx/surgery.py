@@ -8,10 +8,12 @@ The difference on the example is measured; for each layer there is also a bound 
 the layer's own inputs (`convattn.networks.transformation.local_error`).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 from jax import Array
@@ -19,15 +21,18 @@ from jax import Array
 from convattn.networks.transformation.attention_of import attention_of
 from convattn.networks.transformation.report import (
     LayerReport,
+    Measured,
     RecoveredLayer,
     Report,
-    is_traced,
     largest,
     output_difference,
     remaining_convolutions,
+    reported,
 )
 from convattn.nnx.attention_conv import AttentionConv, relative_difference
 from convattn.nnx.foreign import require_module
+from convattn.nnx.watching import Observed, observed, rest_is_same
+from convattn.operators.arrays import is_traced
 
 
 class Converted(NamedTuple):
@@ -43,8 +48,8 @@ def to_attention(
     *,
     call: Callable[..., Any] | None = None,
     where: Callable[[str, nnx.Conv], bool] | None = None,
-    exact: bool = True,
-    leak: float = 0.5,
+    form: str = "exact",
+    uniform_weight: float = 0.5,
     head_dim: int | None = None,
 ) -> Converted:
     """A copy of a model with attention in place of its convolutions, and how it compares.
@@ -55,7 +60,7 @@ def to_attention(
         call: What calls the model, `call(model, *arguments)`, where it takes keyword arguments.
         where: Which convolutions, by path and module; None takes all that stand in modules, lists
             and dictionaries. One that a function holds cannot be seen: it is counted as left.
-        exact, leak, head_dim: As for `AttentionConv`.
+        form, uniform_weight, head_dim: As for `AttentionConv`.
 
     Raises:
         ValueError: For a model without convolutions, for parameters of theirs that anything else in
@@ -66,7 +71,8 @@ def to_attention(
             `nnx.SpectralNorm`), and outputs larger than the image; leave such a layer out with
             `where`. For a model of another framework.
 
-    Under `jax.jit` or `jax.eval_shape` the model is made, and nothing is measured.
+    Under `jax.jit` or `jax.eval_shape` the model is made, and nothing is measured. Compiled parts
+    of the model are run step by step once more, to see the inputs of their layers.
 
     Source: S.network, S.pad.
 
@@ -83,45 +89,45 @@ def to_attention(
         raise ValueError("example is a list, but expected an array, or a tuple of arguments")
     arguments = example if type(example) is tuple else (example,)
     call = call or (lambda model, *given: model(*given))
-    watched = nnx.List([nnx.clone(model)])
-    originals = chosen(watched, where)
-    attention, made = replaced(model, where, exact=exact, leak=leak, head_dim=head_dim)
-    before = [site.module.kernel[...] for site in originals]
-    seen = watch({site.path: site.module for site in originals})
-    call(watched[0], *arguments)
-    require_own_kernels(originals, before)
-    expected = call(nnx.clone(model), *arguments)  # a model may ask for the type of its layers
-    found = call(nnx.clone(attention), *arguments)
-    form: dict[str, Any] = {"form": "exact" if exact else "limit", "head_dim": head_dim}
-    form |= {"uniform_weight": leak} if exact else {}
+
+    def run(model: Any) -> Any:
+        return call(model, *arguments)
+
+    options: dict[str, Any] = {"form": form, "head_dim": head_dim}
+    options |= {"uniform_weight": uniform_weight} if form == "exact" else {}
+    originals = chosen(nnx.List([nnx.clone(model)]), where)
+    attention, attention_layers = replaced(model, where, **options)
+    convs_of = partial(_modules_at, nnx.Conv, attention_layers)
+    observation = observed(model, convs_of, run)
+    _refuse_other_kernels({site.path: site.module for site in originals}, observation)
+    _require_held_kernels(model, convs_of, run)
+    expected = run(nnx.clone(model))  # a model may ask for the type of its layers
+    result = run(nnx.clone(attention))
     layers = []
-    for site in originals:
-        layer, calls = made[site.path], seen.get(id(site.module), [])
-        differences = [layer(inputs) - outputs for inputs, outputs in calls]
-        bounds = [convolution_bound(site.module, inputs, **form) for inputs, _ in calls]
-        derived = [bound for bound in bounds if bound is not None]
-        layers.append(
-            LayerReport(
-                site.path,
-                layer.heads,
-                layer.feature_group_count,
-                largest(differences) if differences else None,
-                max(derived) if derived and len(derived) == len(bounds) else None,
-            )
-        )
-    difference, most, same = output_difference(expected, found) or (None, None, None)
+    for path in (site.path for site in originals):
+        layer, measured = attention_layers[path], []
+        for conv, inputs, outputs in observation.calls(path) or ():
+            is_held = conv is observation.watch.modules[path]
+            own = layer if is_held else AttentionConv.from_conv(conv, **options)
+            bound = _convolution_bound(conv, inputs, **options)
+            measured.append(Measured(largest([own(inputs) - outputs]), bound, largest([outputs])))
+        layers.append(reported(path, layer.heads, layer.feature_group_count, measured))
+    difference, most, same = output_difference(expected, result) or (None, None, None)
+    layers_of = partial(_modules_at, AttentionConv, attention_layers)
+    rest = rest_is_same(model, expected, attention, layers_of, observation, run)
     # Cloned in the trace, as a model in training changes its statistics and random streams there.
     left = remaining_convolutions(lambda *args: call(nnx.clone(attention), *args), *arguments)
-    return Converted(attention, Report(tuple(layers), difference, most, same, left))
+    report = Report(tuple(layers), difference, most, same, left, rest_is_same=rest)
+    return Converted(attention, report)
 
 
 def chosen(root: nnx.List, where: Callable[[str, nnx.Conv], bool] | None) -> list["Site"]:
     """The convolutions of `root[0]` that are to be converted.
 
     Raises:
-        ValueError: If there are none, and as `require_own_parameters` does.
+        ValueError: If there are none, and as `_require_own_parameters` does.
     """
-    found = sites(root, (nnx.Conv, nnx.ConvTranspose))
+    found = _sites(root, (nnx.Conv, nnx.ConvTranspose))
     taken = [site for site in found if where is None or where(site.path, site.module)]
     if not taken:
         raise ValueError(
@@ -132,40 +138,87 @@ def chosen(root: nnx.List, where: Callable[[str, nnx.Conv], bool] | None) -> lis
                 else "; it may call lax.conv, or be converted already"
             )
         )
-    require_own_parameters(taken, root)
+    _require_own_parameters(taken, root)
     for path, node in nnx.iter_graph(root):
         if isinstance(node, nnx.WeightNorm | nnx.SpectralNorm):
             inside = ".".join(map(str, (*path[1:], "")))
-            refuse_computed([site for site in taken if site.path.startswith(inside)], node)
+            _refuse_computed([each.path for each in taken if each.path.startswith(inside)], node)
     return taken
 
 
-def refuse_computed(sites: Sequence["Site"], wrapper: Any = None) -> None:
-    """Refuse layers whose kernel is computed from other parameters at each call.
-
-    Raises:
-        ValueError: If there are any.
-    """
-    for site in sites:
+def _refuse_computed(paths: Iterable[str], wrapper: Any = None) -> None:
+    """Refuse layers whose kernel is computed from other parameters at each call."""
+    for path in paths:
         name = "the model" if wrapper is None else f"nnx.{type(wrapper).__name__}"
         raise ValueError(
-            f"{site.path or 'the model'}: {name} computes its kernel at each call, but expected "
+            f"{path or 'the model'}: {name} computes its kernel at each call, but expected "
             "an nnx.Conv that keeps its kernel: attention in its place would not follow. Call the "
             "model once and put the nnx.Conv itself (layer_instance) in the wrapper's place, or "
             "leave it out with where="
         )
 
 
-def require_own_kernels(sites: Sequence["Site"], before: Sequence[Array]) -> None:
-    """Refuse layers whose kernel another value than before a call of the model.
+def _require_held_kernels(
+    model: Any, convs_of: Callable[[Any], Mapping[str, Any]], run: Callable[[Any], Any]
+) -> None:
+    """Refuse layers that are called with another kernel than the model holds.
 
-    Raises:
-        ValueError: As described above.
+    All variables of a copy but its random streams are moved first, up and down by one, or up alone
+    where the model does not run so. So a kernel that is computed from others shows also where an
+    earlier call has left it in its place, where a copy of the layer is called, and where kernels
+    are projected that were in their set before.
+
+    Args:
+        convs_of: The convolutions of a copy, by path.
+        run: Calls a model.
     """
-    after = [site.module.kernel[...] for site in sites]
-    if not is_traced([before, after]):
-        pairs = zip(sites, map(np.asarray, before), map(np.asarray, after), strict=True)
-        refuse_computed([site for site, old, new in pairs if old.tobytes() != new.tobytes()])
+    for down in (True, False):
+        moved = nnx.clone(model)
+        held = nnx.state(moved, nnx.Not(nnx.RngState))
+        if is_traced([held]):
+            return
+        nnx.update(moved, jax.tree.map(partial(_moved, down=down), held))
+        before = {path: nnx.clone(conv) for path, conv in convs_of(nnx.List([moved])).items()}
+        try:
+            observation = observed(moved, convs_of, run)
+        except Exception:  # the model's own: it need not run with any parameters
+            continue
+        _refuse_other_kernels(before, observation)
+        return
+
+
+def _refuse_other_kernels(convs: Mapping[str, Any], observation: Observed) -> None:
+    """Refuse layers whose kernel changed in a run, or that were called with another.
+
+    Args:
+        convs: As they were before the run, by path.
+        observation: Of the run.
+    """
+    for path, conv in convs.items():
+        called = (call.layer for call in observation.calls(path) or ())
+        kernels = [each.kernel[...] for each in (conv, observation.watch.modules[path], *called)]
+        if is_traced(kernels):
+            continue
+        kernel, *others = map(np.asarray, kernels)
+        if not all(_is_kernel_or_step(other, kernel) for other in others):
+            _refuse_computed([path])
+
+
+def _moved(parameter: Array, down: bool) -> Array:
+    """Another value of the same kind: one more, or one less in every other place."""
+    if not jnp.issubdtype(parameter.dtype, jnp.inexact):
+        return parameter
+    signs = 1 - 2 * (np.arange(parameter.size) % 2 * down).reshape(parameter.shape)
+    return parameter + jnp.asarray(signs, parameter.dtype)
+
+
+def _is_kernel_or_step(called: np.ndarray, held: np.ndarray) -> bool:
+    """Whether a layer was called with the kernel that is held, or with one step of a stack."""
+    same_kind = called.dtype == held.dtype and called.ndim <= held.ndim
+    if not same_kind or called.shape != held.shape[held.ndim - called.ndim :]:
+        return False
+    steps = held.reshape(-1, called.size).view(np.uint8)
+    return bool((steps == called.reshape(1, -1).view(np.uint8)).all(axis=1).any())
 
 
 def replaced(
@@ -174,7 +227,7 @@ def replaced(
     """A copy of a model with attention in place of its convolutions, and the layers by path.
 
     Args:
-        options: exact, leak and head_dim.
+        options: form, uniform_weight and head_dim.
 
     Raises:
         ValueError: As `to_attention` does.
@@ -213,8 +266,8 @@ def to_convolution(
     Args:
         model: From `to_attention`, trained or not.
         example, call: As for `to_attention`. With an example each layer is compared on its own
-            inputs there, and the outputs of the two models are compared; without one each layer is
-            compared on a random image, and the outputs are not.
+            inputs there, and the outputs of the two models are compared; without one, and where its
+            inputs could not be seen, a layer is compared on a random image, which the report says.
 
     Raises:
         ValueError: For a model without any.
@@ -227,33 +280,41 @@ def to_convolution(
     (True, True)
     """
     require_module(model)
-    root, watched = nnx.List([nnx.clone(model)]), nnx.List([nnx.clone(model)])
-    found = sites(root, (AttentionConv,))
+    root = nnx.List([nnx.clone(model)])
+    found = _sites(root, (AttentionConv,))
     if not found:
         raise ValueError(f"model={type(model).__name__} holds no AttentionConv")
     call = call or (lambda model, *given: model(*given))
     arguments = example if type(example) is tuple else (example,)
-    expected, calls = None, {}
-    originals = {site.path: site.module for site in sites(watched, (AttentionConv,))}
+
+    def run(model: Any) -> Any:
+        return call(model, *arguments)
+
+    observation = expected = None
     if example is not None:
-        calls = watch(originals, AttentionConv)
-        call(watched[0], *arguments)
-        expected = call(nnx.clone(model), *arguments)
+        layers_of = partial(_modules_at, AttentionConv, [site.path for site in found])
+        observation = observed(model, layers_of, run)
+        expected = run(nnx.clone(model))
     made, layers = {}, []
     for site in found:
         layer = site.module
-        inputs = [x for x, _ in calls.get(id(originals[site.path]), [])]
+        calls = (None if observation is None else observation.calls(site.path)) or []
+        sides = calls[0].inputs.shape[-1 - len(layer.strides) : -1] if calls else None
         if id(layer) not in made:
-            sides = inputs[0].shape[-1 - len(layer.strides) : -1] if inputs else None
             made[id(layer)] = layer.to_conv(sides)
         conv, distance, uniform = made[id(layer)]
-        if inputs:
-            distance = float(np.max([relative_difference(layer, conv, x) for x in inputs]))
-        layers.append(RecoveredLayer(site.path, distance, uniform))
+        distances = []
+        for own, inputs, _ in calls:
+            is_held = observation is not None and own is observation.watch.modules[site.path]
+            near = conv if is_held else own.to_conv(sides).conv
+            distances.append(relative_difference(own, near, inputs))
+        if distances:
+            distance = float(np.max(distances))
+        layers.append(RecoveredLayer(site.path, distance, uniform, bool(distances)))
         site.put(conv)
     if example is None:
         return Recovered(root[0], Report(tuple(layers)))
-    compared = output_difference(expected, call(nnx.clone(root[0]), *arguments))
+    compared = output_difference(expected, run(nnx.clone(root[0])))
     return Recovered(root[0], Report(tuple(layers), *(compared or ())))
 
 
@@ -279,16 +340,12 @@ class Site(NamedTuple):
             setattr(self.holder, self.key, module)
 
 
-def sites(root: nnx.List, kinds: tuple[type, ...]) -> list[Site]:
-    """Every place in `root[0]` that holds a module of these kinds; a shared one has several.
-
-    Raises:
-        ValueError: For one that is held by something else than a module, a list or a dictionary.
-    """
+def _sites(root: nnx.List, kinds: tuple[type, ...]) -> list[Site]:
+    """Every place in `root[0]` that holds a module of these kinds; a shared one has several."""
     reached = {id(node): path for path, node in nnx.iter_graph(root) if isinstance(node, kinds)}
     found = [
         site
-        for site in held_in(root)
+        for site in _held_in(root)
         if isinstance(site.module, kinds) and isinstance(site.holder, nnx.Pytree | list | dict)
     ]
     for site in found:
@@ -305,7 +362,12 @@ def sites(root: nnx.List, kinds: tuple[type, ...]) -> list[Site]:
     return sorted(found, key=natural)
 
 
-def held_in(root: nnx.List) -> Iterator[Site]:
+def _modules_at(kind: type, paths: Collection[str], root: nnx.List) -> dict[str, Any]:
+    """The modules of a kind that stand at these paths, by path."""
+    return {site.path: site.module for site in _sites(root, (kind,)) if site.path in paths}
+
+
+def _held_in(root: nnx.List) -> Iterator[Site]:
     """All that `root[0]` and what it holds have as attributes, or in pytrees of any kind."""
     for path, node in nnx.iter_graph(root):
         held: Iterable[tuple[Any, Any]] = ()
@@ -324,15 +386,11 @@ def held_in(root: nnx.List) -> Iterator[Site]:
             yield Site(".".join(str(part) for part in (*path, key)[1:]), node, key, child)
 
 
-def require_own_parameters(found: Sequence[Site], root: nnx.List) -> None:
-    """Refuse parameters that anything else in the model holds: each would get maps of its own.
-
-    Raises:
-        ValueError: As described above.
-    """
+def _require_own_parameters(found: Sequence[Site], root: nnx.List) -> None:
+    """Refuse parameters that anything else in the model holds: each would get maps of its own."""
     names = ("kernel", "bias")
     owners = {id(getattr(site.module, name)): (site, name) for site in found for name in names}
-    for held in held_in(root):
+    for held in _held_in(root):
         site, name = owners.get(id(held.module), (held, ""))
         if held.module is not None and held.holder is not site.module and name:
             raise ValueError(
@@ -341,37 +399,16 @@ def require_own_parameters(found: Sequence[Site], root: nnx.List) -> None:
             )
 
 
-def watch(modules: dict[str, Any], kind: Any = nnx.Conv) -> dict[int, list[tuple[Array, Array]]]:
-    """Layers of a kind, by path, that note their inputs and outputs, by their identity."""
-    seen: dict[int, list[tuple[Array, Array]]] = {}
-    paths = {id(module): path for path, module in modules.items()}
-
-    class Watched(kind):
-        """Notes each call, unless it is traced."""
-
-        def __call__(self, inputs: Array, *given: Any, **named: Any) -> Array:
-            if inputs.shape[-1] != getattr(self, "in_features", inputs.shape[-1]):
-                raise ValueError(
-                    f"{paths.get(id(self)) or 'the model'}: inputs.shape={inputs.shape}, but "
-                    f"expected {self.in_features} channels in the last axis; give an example as "
-                    "the model is called with"
-                )
-            outputs = super().__call__(inputs, *given, **named)
-            if not is_traced([inputs, outputs]):
-                seen.setdefault(id(self), []).append((inputs, outputs))
-            return outputs
-
-    for module in modules.values():
-        module.__class__ = Watched
-    return seen
-
-
-def convolution_bound(conv: nnx.Conv, inputs: Array, **options: Any) -> float | None:
+def _convolution_bound(conv: nnx.Conv, inputs: Array, **options: Any) -> float | None:
     """A bound on the largest |attention - conv(inputs)|, or None where none is derived.
+
+    None is for kernels below float32: the maps are stored as they are, whatever dtype computes.
 
     Args:
         options: As for `convattn.with_attention`.
     """
+    if jnp.finfo(conv.kernel[...].dtype).bits < 32:
+        return None
     axes = len(conv.kernel_size)
     images = inputs.reshape(-1, *inputs.shape[inputs.ndim - axes - 1 :])
     (layer,) = attention_of(conv, images, **options).report.layers

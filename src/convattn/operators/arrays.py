@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 from jax.typing import DTypeLike
 
-STORAGE_FORMATS = ("float4_", "float6_", "float8_", "int2", "int4", "uint2", "uint4")
+_STORAGE_FORMATS = ("float4_", "float6_", "float8_", "int2", "int4", "uint2", "uint4")
 
 
 P, R = ParamSpec("P"), TypeVar("R")
@@ -51,10 +51,6 @@ def as_array(value: Any, name: str) -> Array:
     Args:
         value: Anything that `jnp.asarray` takes.
         name: What the message calls it.
-
-    Raises:
-        ValueError: For a 64-bit array that would lose bits, for what is not numeric, and for
-            formats that mix with no other: 4- and 8-bit floats, and NumPy's longdouble.
 
     >>> as_array([1, 2, 3], "images").shape
     (3,)
@@ -95,9 +91,6 @@ def as_array(value: Any, name: str) -> Array:
 def as_floats(array: Array, name: str) -> Array:
     """Integers of 64 bits as float64, others as float32; floats and complex numbers as they are.
 
-    Raises:
-        ValueError: If one of them becomes another number. Traced ones are not looked at.
-
     >>> as_floats(jnp.array([2**24]), "kernel").tolist()
     [16777216.0]
     """
@@ -124,7 +117,7 @@ def _refuse_unknown_format(dtype: Any, name: str) -> None:
             f"{name}.dtype={dtype} (longdouble), but JAX has no numbers beyond 64 bits; cast "
             f"{name} to float64 (with 64-bit types on) or to float32"
         )
-    if isinstance(dtype, np.dtype) and dtype.name.startswith(STORAGE_FORMATS):
+    if isinstance(dtype, np.dtype) and dtype.name.startswith(_STORAGE_FORMATS):
         raise ValueError(
             f"{name}.dtype={dtype}, a storage format that does not mix with others in sums; cast "
             f"{name} to bfloat16 or float32, after multiplying by its scale if it has one"
@@ -192,13 +185,18 @@ def accumulation_dtype(*operands: DTypeLike | Array) -> np.dtype:
     return promoted(result, jnp.float32) if jnp.issubdtype(result, jnp.inexact) else result
 
 
-def require_finite(array: Array, name: str) -> None:
-    """Refuse NaN and infinities in a concrete array; a traced one cannot be looked at.
+def is_traced(tree: Any) -> bool:
+    """Whether an array of a tree has no value yet, as inside `jax.jit`.
 
-    Raises:
-        ValueError: With the number of offending entries and the first one's index.
+    >>> jax.jit(lambda x: jnp.array(is_traced(x)))(1.0).item(), is_traced(jnp.ones(2))
+    (True, False)
     """
-    if isinstance(array, jax.core.Tracer) or not jnp.issubdtype(array.dtype, jnp.inexact):
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(tree))
+
+
+def require_finite(array: Array, name: str) -> None:
+    """Refuse NaN and infinities in a concrete array; a traced one cannot be looked at."""
+    if is_traced(array) or not jnp.issubdtype(array.dtype, jnp.inexact):
         return
     bad = ~np.isfinite(np.asarray(array))
     if bad.any():

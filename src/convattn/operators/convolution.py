@@ -17,9 +17,8 @@ from convattn.operators.arrays import (
     promoted,
     require_finite,
 )
-from convattn.operators.integers import as_integer
+from convattn.operators.integers import as_integer, per_axis
 from convattn.operators.padding import Padding, fill_around, read_padding
-from convattn.operators.shifts import per_axis
 
 
 @named_arguments
@@ -49,14 +48,14 @@ def conv(
         stride: s ≥ 1; the result is the stride-1 result at `[::s]`, but for XLA's rules.
         dilation: d ≥ 1, the distance between taps.
         groups: Channels are split into this many independent groups.
-        padding: What stands outside the image. `"SAME"`: zeros, ⌊d(K-1)/2⌋ before and ⌈d(K-1)/2⌉
-            after, so that the size stays. `"EDGE"`, `"REFLECT"`, `"CIRCULAR"`: as many pixels, the
-            nearest one, those mirrored at the last, or those of the other side. `"MEAN"`: the mean
-            over all pixels of that image and channel (integers become floats). `"SAME_XLA"`: the
-            zeros that Flax, Keras and TensorFlow lay under the name SAME, which differ from
-            `"SAME"` at strides; `"SAME_LOWER"`: an odd one before. `"CAUSAL"`: d·(K-1) zeros before
-            a sequence. `"VALID"`: nothing, the size shrinks by d·(K-1). An integer: so many zeros
-            on every side; or for each axis an integer or a pair (before, after).
+        padding: What stands outside the image. `"SAME"`: zeros, as XLA, Flax and Keras lay them,
+            so that there are ⌈n/s⌉ outputs; at stride 1 ⌊d(K-1)/2⌋ before and ⌈d(K-1)/2⌉ after.
+            `"SAME_LOWER"`: an odd one before. `"SAME_TORCH"`: as many as at stride 1, at every
+            stride. `"EDGE"`, `"REFLECT"`, `"CIRCULAR"`: as many pixels, the nearest one, those
+            mirrored at the last, or those of the other side. `"MEAN"`: the mean over all pixels of
+            that image and channel (integers become floats). `"CAUSAL"`: d·(K-1) zeros before a
+            sequence. `"VALID"`: nothing, the size shrinks by d·(K-1). An integer: so many zeros on
+            every side; or for each axis an integer or a pair (before, after).
 
     Returns:
         `[batch, height', width', out]` of dtype `result_type(images, kernel, bias)`.
@@ -71,11 +70,11 @@ def conv(
     [20, 41, 2]
     """
     groups = as_integer(groups, "groups", 1)
-    images, kernel, bias = check_operands(images, kernel, bias, groups)
+    images, kernel, bias = _check_operands(images, kernel, bias, groups)
     axes = kernel.ndim - 2
     strides = per_axis(stride, axes, "stride")
     dilations = per_axis(dilation, axes, "dilation")
-    outside = read_padding(padding, kernel.shape[:axes], dilations)
+    outside = read_padding(padding, kernel.shape[:axes], dilations, strides)
     sizes = outside.output_size(images.shape[1:-1], strides)
     return _convolve(images, kernel, bias, outside, strides, dilations, sizes, groups)
 
@@ -148,14 +147,10 @@ def layout_hint(shape: Sequence[int], kernel: Sequence[int], groups: int = 1) ->
     return f"{turned}, and images.transpose{order}" if shape[1] == groups * kernel[1] else ""
 
 
-def check_operands(
+def _check_operands(
     images: Any, kernel: Any, bias: Any, groups: int
 ) -> tuple[Array, Array, Array | None]:
-    """Convert the operands of a convolution and refuse those that do not fit together.
-
-    Raises:
-        ValueError: As `conv` says.
-    """
+    """Convert the operands of a convolution and refuse those that do not fit together."""
     images = as_array(images, "images")
     kernel, bias = check_kernel(kernel, bias, groups)
     if images.ndim != kernel.ndim:
@@ -178,12 +173,7 @@ def check_operands(
 
 
 def check_kernel(kernel: Any, bias: Any, groups: SupportsIndex) -> tuple[Array, Array | None]:
-    """Convert a kernel and its bias and refuse what is not a convolution's.
-
-    Raises:
-        ValueError: For a wrong rank, empty axes, groups that do not divide the output channels, a
-            bias that is not `[out]`, and non-finite weights.
-    """
+    """Convert a kernel and its bias and refuse what is not a convolution's."""
     kernel = as_array(kernel, "kernel")
     if kernel.ndim not in (3, 4):
         raise ValueError(

@@ -13,9 +13,6 @@ MOST_ENTRIES = 2**29  # of an array: 2 GiB in float32
 def as_integer(value: Any, name: str, minimum: int = 1, most: int | None = None) -> int:
     """A Python integer from anything that is one, such as `numpy.int64`.
 
-    Raises:
-        ValueError: For what is no integer, for True and False, below `minimum` and above `most`.
-
     >>> as_integer(3, "groups")
     3
     """
@@ -35,9 +32,6 @@ def per_axis(
 ) -> tuple[int, ...]:
     """One integer for each spatial axis, from one integer or from a sequence of them.
 
-    Raises:
-        ValueError: Where the count is wrong, or `as_integer` refuses an entry.
-
     >>> per_axis(2, 2, "stride"), per_axis((1, 3), 2, "stride")
     ((2, 2), (1, 3))
     """
@@ -53,9 +47,6 @@ def per_axis(
 
 def require_entries(entries: int, what: str, remedy: str) -> None:
     """Refuse an array too large to be made, before it is.
-
-    Raises:
-        ValueError: For more than `MOST_ENTRIES` numbers.
 
     >>> require_entries(9 * 64**4, "the maps", "take smaller patches")
     """

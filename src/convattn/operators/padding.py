@@ -9,9 +9,9 @@ w = (⌊d(K-1)/2⌋, ⌈d(K-1)/2⌉), which keeps the size at stride 1:
 
 | name           | fill    | widths      | elsewhere                                          |
 |----------------|---------|-------------|----------------------------------------------------|
-| `"SAME"`       | zeros   | w           | PyTorch `padding="same"`, `padding=k//2` for odd K |
-| `"SAME_XLA"`   | zeros   | see below   | Flax, Keras and TensorFlow `"SAME"`                |
+| `"SAME"`       | zeros   | see below   | XLA, Flax, Keras and TensorFlow `"SAME"`           |
 | `"SAME_LOWER"` | zeros   | see below   | XLA and Flax `"SAME_LOWER"`                        |
+| `"SAME_TORCH"` | zeros   | w           | PyTorch `padding="same"`, `padding=k//2` for odd K |
 | `"VALID"`      | zeros   | 0           | `"VALID"`                                          |
 | `"CAUSAL"`     | zeros   | (d(K-1), 0) | Flax `"CAUSAL"`, Keras `"causal"`; on sequences    |
 | `"CIRCULAR"`   | wraps   | w           | Flax `"CIRCULAR"`, PyTorch `"circular"`            |
@@ -20,8 +20,8 @@ w = (⌊d(K-1)/2⌋, ⌈d(K-1)/2⌉), which keeps the size at stride 1:
 | `"MEAN"`       | mean    | w           | the border of S.boundary                           |
 
 XLA's rule makes ⌈n/s⌉ outputs of n pixels: it lays p = max(0, (⌈n/s⌉ - 1)s + d(K-1) + 1 - n) zeros,
-⌊p/2⌋ of them before, or after for `"SAME_LOWER"`. At stride 2 and even n that is one pixel off from
-`"SAME"`.
+⌊p/2⌋ of them before, or after for `"SAME_LOWER"`. At stride 1 that is w, or w turned round. At
+stride 2 and even n it is one pixel off from `"SAME_TORCH"`.
 
 A kernel reaches r = (d·⌊(K-1)/2⌋, d·⌊K/2⌋) from its centre, the tap at ⌊(K-1)/2⌋. That is w, but
 for even K with d > 1: there output q has its centre at pixel q - ⌊d/2⌋.
@@ -45,8 +45,8 @@ Widths = tuple[tuple[int, int], ...]  # for each axis (before, after)
 
 NAMED_PADDINGS = (
     "SAME",
-    "SAME_XLA",
     "SAME_LOWER",
+    "SAME_TORCH",
     "VALID",
     "CIRCULAR",
     "REFLECT",
@@ -72,9 +72,15 @@ class Padding(NamedTuple):
     reach: Widths
     lower: bool = False
 
+    def __str__(self) -> str:
+        """The rule of XLA by its name, zeros by their widths, what is filled in by its name."""
+        if not self.widths:
+            return "SAME_LOWER" if self.lower else "SAME"
+        return str(self.widths) if self.fill == "ZEROS" else self.fill
+
     @property
     def is_zero_ring(self) -> bool:
-        """Whether it is zeros, as far as the kernel reaches: `"SAME"` for odd K or d = 1."""
+        """Whether it is zeros as far as the kernel reaches: SAME at stride 1, odd K or d = 1."""
         return self.fill == "ZEROS" and self.widths == self.reach
 
     @property
@@ -86,7 +92,7 @@ class Padding(NamedTuple):
     def at(self, image_size: Sequence[int], stride: Sequence[int]) -> Widths:
         """The widths at one image size, which XLA's rule depends on.
 
-        >>> read_padding("SAME_XLA", (3,), (1,)).at((8,), (2,))
+        >>> read_padding("SAME", (3,), (1,), (2,)).at((8,), (2,))
         ((0, 1),)
         """
         if self.widths:
@@ -101,17 +107,14 @@ class Padding(NamedTuple):
     def output_size(self, image_size: Sequence[int], stride: Sequence[int]) -> tuple[int, ...]:
         """How many pixels the convolution makes of an image, on each axis.
 
-        Raises:
-            ValueError: If the kernel does not fit.
-
-        >>> read_padding("VALID", (3,), (1,)).output_size((8,), (2,))
+        >>> read_padding("VALID", (3,), (1,), (2,)).output_size((8,), (2,))
         (3,)
         """
         sides = zip(image_size, stride, self.at(image_size, stride), self.reach, strict=True)
         sizes = tuple(
             (n + sum(width) - sum(reach) - 1) // step + 1 for n, step, width, reach in sides
         )
-        if not all(is_at_least(size, 1) for size in sizes):
+        if not all(_is_at_least(size, 1) for size in sizes):
             raise ValueError(
                 f"images of {tuple(image_size)} pixels leave no position for a kernel that reaches "
                 f"over {tuple(1 + sum(pair) for pair in self.reach)}, padded by "
@@ -121,19 +124,18 @@ class Padding(NamedTuple):
         return sizes
 
 
-def read_padding(padding: Any, kernel_size: Sequence[int], dilation: Sequence[int]) -> Padding:
+def read_padding(
+    padding: Any, kernel_size: Sequence[int], dilation: Sequence[int], stride: Sequence[int]
+) -> Padding:
     """A padding as `conv` takes it.
 
     Args:
         padding: One of `NAMED_PADDINGS`; an integer, so many zeros on every side; or for each axis
             an integer or a pair (before, after).
 
-    Raises:
-        ValueError: For anything else, and for `"CAUSAL"` on images.
-
-    >>> read_padding("SAME", (3, 3), (1, 2)).widths
+    >>> read_padding("SAME", (3, 3), (1, 2), (1, 1)).widths
     ((1, 1), (2, 2))
-    >>> read_padding([1, (0, 2)], (3, 3), (1, 1)).widths
+    >>> read_padding([1, (0, 2)], (3, 3), (1, 1), (2, 2)).widths
     ((1, 1), (0, 2))
     """
     if isinstance(padding, Padding):
@@ -147,10 +149,14 @@ def read_padding(padding: Any, kernel_size: Sequence[int], dilation: Sequence[in
             f"padding='CAUSAL' with {axes} spatial axes, but expected a sequence, which has an "
             "order; write the pairs (before, after) of each axis"
         )
+    upper, lower = Padding("ZEROS", (), reach), Padding("ZEROS", (), reach, lower=True)
+    if set(stride) == {1}:  # then the widths do not depend on the image
+        upper = Padding("ZEROS", same, reach)
+        lower = Padding("ZEROS", tuple(pair[::-1] for pair in same), reach)
     named = {
-        "SAME": Padding("ZEROS", same, reach),
-        "SAME_XLA": Padding("ZEROS", (), reach),
-        "SAME_LOWER": Padding("ZEROS", (), reach, lower=True),
+        "SAME": upper,
+        "SAME_LOWER": lower,
+        "SAME_TORCH": Padding("ZEROS", same, reach),
         "VALID": Padding("ZEROS", ((0, 0),) * axes, reach),
         "CAUSAL": Padding("ZEROS", tuple((sum(pair), 0) for pair in reach), reach),
     } | {fill: Padding(fill, same, reach) for fill in ("CIRCULAR", "REFLECT", "EDGE", "MEAN")}
@@ -178,7 +184,7 @@ def read_padding(padding: Any, kernel_size: Sequence[int], dilation: Sequence[in
 def centred_padding(kernel_size: Sequence[int], dilation: Sequence[int]) -> Padding:
     """Zeros as far as the kernel reaches from its centre: what a ring of zero tokens stands for.
 
-    >>> centred_padding((4,), (2,)).widths, read_padding("SAME", (4,), (2,)).widths
+    >>> centred_padding((4,), (2,)).widths, read_padding("SAME", (4,), (2,), (1,)).widths
     (((2, 4),), ((3, 3),))
     """
     sizes = zip(kernel_size, dilation, strict=True)
@@ -186,15 +192,12 @@ def centred_padding(kernel_size: Sequence[int], dilation: Sequence[int]) -> Padd
     return Padding("ZEROS", reach, reach)
 
 
-def is_at_least(size: Any, minimum: int) -> bool:
+def _is_at_least(size: Any, minimum: int) -> bool:
     """Whether an axis is at least that long; of a symbol of `jax.export` its constraints decide.
-
-    Raises:
-        ValueError: Where they do not.
 
     >>> import jax
     >>> (size,) = jax.export.symbolic_shape("n", constraints=["n >= 5"])
-    >>> is_at_least(3, 2), is_at_least(size - 3, 2)
+    >>> _is_at_least(3, 2), _is_at_least(size - 3, 2)
     (True, True)
     """
     try:
@@ -286,10 +289,7 @@ def filled_axes(
     Args:
         ring: The tokens (before, after) that a token reads on each axis.
 
-    Raises:
-        ValueError: Where the kernel does not fit.
-
-    >>> padding = read_padding("SAME_XLA", (3,), (1,))
+    >>> padding = read_padding("SAME", (3,), (1,), (2,))
     >>> filled_axes(padding, (8,), (2,), (1,), ((1, 1),))
     (FilledAxis(fill=(0, 1), lay=(0, 0), tokens=9, wanted=range(1, 8, 2), outputs=4),)
     """
@@ -311,7 +311,7 @@ def fill_ring(
 ) -> Num[Array, "batch *filled channels"]:
     """Images with the ring of `filled_axes` around them.
 
-    >>> axes = filled_axes(read_padding("EDGE", (3,), (1,)), (3,), (1,), (2,), ((1, 1),))
+    >>> axes = filled_axes(read_padding("EDGE", (3,), (1,), (2,)), (3,), (1,), (2,), ((1, 1),))
     >>> fill_ring(jnp.array([[[1], [2], [3]]]), "EDGE", axes).ravel().tolist()
     [0, 1, 1, 2, 3, 3, 0, 0]
     """

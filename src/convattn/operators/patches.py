@@ -13,10 +13,10 @@ from jax import Array
 from jaxtyping import Num
 
 from convattn.operators.arrays import as_array
-from convattn.operators.shifts import per_axis
+from convattn.operators.integers import per_axis
 
 Ring = tuple[tuple[int, int], ...]
-MOST_KEYS = 2**20  # of a single query; a ring of 500 tokens on every side of it has fewer
+_MOST_KEYS = 2**20  # of a single query; a ring of 500 tokens on every side of it has fewer
 
 
 def patchify(
@@ -141,10 +141,6 @@ def add_zero_ring(
 def check_ring(ring: Any, axes: int) -> Ring:
     """Read a ring: an integer for every side, or a (before, after) pair for each axis.
 
-    Raises:
-        ValueError: For anything else, and for so wide a ring that a single query has more than
-            `MOST_KEYS` keys.
-
     >>> check_ring(1, 2), check_ring([(0, 1)], 1)
     (((1, 1), (1, 1)), ((0, 1),))
     """
@@ -156,15 +152,13 @@ def check_ring(ring: Any, axes: int) -> Ring:
         fits = False
     if not fits:
         raise ValueError(
-            f"ring={ring!r}, but expected None (what makes the result the zero-padded "
-            "convolution), False (the bare grid), an integer ≥ 0, or "
-            f"{axes} pairs (before, after)"
+            f"ring={ring!r}, but expected an integer ≥ 0, or {axes} pairs (before, after)"
         )
     found = tuple(zip(before, after, strict=True))
     keys = math.prod(1 + low + high for low, high in found)
-    if keys > MOST_KEYS:
+    if keys > _MOST_KEYS:
         raise ValueError(
-            f"ring={found}, which gives a single query {keys} keys, but at most {MOST_KEYS} are "
+            f"ring={found}, which gives a single query {keys} keys, but at most {_MOST_KEYS} are "
             "expected; a ring is as wide as half the kernel with its dilation, in patches"
         )
     return found

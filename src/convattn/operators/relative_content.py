@@ -28,9 +28,6 @@ def relative_scores(
         queries: X_q Q_h + a_h of each.
         numbers: Which of the grid's queries they are, row-major; None if they are all of them.
 
-    Raises:
-        ValueError: For tables that are too small for the grid, or do not fit the queries.
-
     Source: C20 §4.3, after Ramachandran et al. 2019.
 
     >>> table = jnp.array([[1.0], [10.0], [100.0]])
@@ -38,7 +35,7 @@ def relative_scores(
     >>> relative_scores((table,), queries, grid).tolist()
     [[[[20.0, 200.0], [3.0, 30.0]]]]
     """
-    check_tables(tables, queries.shape[-1], grid)
+    _check_tables(tables, queries.shape[-1], grid)
     if numbers is None:
         numbers = jnp.arange(queries.shape[2])
     ends = np.cumsum([table.shape[1] for table in tables])[:-1]
@@ -59,12 +56,8 @@ def relative_scores(
     return total
 
 
-def check_tables(tables: tuple[Array, ...], key_features: int, grid: TokenGrid) -> None:
-    """Refuse tables that do not fit the queries, or that a shift of the grid is too far for.
-
-    Raises:
-        ValueError: As described above.
-    """
+def _check_tables(tables: tuple[Array, ...], key_features: int, grid: TokenGrid) -> None:
+    """Refuse tables that do not fit the queries, or that a shift of the grid is too far for."""
     check_shapes(tables)
     widths = [table.shape[1] for table in tables]
     if len(tables) != len(grid.queries) or sum(widths) != key_features:
@@ -84,11 +77,7 @@ def check_tables(tables: tuple[Array, ...], key_features: int, grid: TokenGrid) 
 
 
 def check_shapes(tables: tuple[Array, ...]) -> None:
-    """Refuse what is no tuple of tables for the shifts -(n - 1), …, n - 1.
-
-    Raises:
-        ValueError: As described above.
-    """
+    """Refuse what is no tuple of tables for the shifts -(n - 1), …, n - 1."""
     shapes = [tuple(jnp.shape(table)) for table in tables]
     if not isinstance(tables, tuple) or any(len(s) != 2 or s[0] % 2 == 0 for s in shapes):
         raise ValueError(

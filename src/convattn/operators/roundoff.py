@@ -24,18 +24,35 @@ def unit_roundoff(dtype: DTypeLike) -> float:
     return float(jnp.finfo(dtype).eps) / 2
 
 
-def gamma(count: int, roundoff: float) -> float:
-    """γ_n = n·u/(1 - n·u).
+def is_near(difference: float, bound: float, largest: float, dtype: DTypeLike) -> bool:
+    """Whether a difference is small: also where a derived bound on it says nothing.
 
-    Raises:
-        ValueError: Where n·u ≥ 1, so that nothing can be said.
+    A bound that is as large as the largest number itself holds for zeros in its place. There √ε of
+    that number is asked for: no bound, but what a wrong result exceeds.
+
+    >>> is_near(0.5, 0.75, 1.0, "float32"), is_near(0.5, 2.0, 1.0, "float32")
+    (True, False)
     """
-    if count * roundoff >= 1:
+    if bound < largest or not largest:
+        return difference <= bound
+    return difference <= min(bound, float(jnp.finfo(dtype).eps) ** 0.5 * largest)
+
+
+def gamma(count: int, roundoff: float) -> float:
+    """γ_n = n·u/(1 - n·u)."""
+    relative = gamma_or_infinite(count, roundoff)
+    if math.isinf(relative):
         raise ValueError(
             f"{count} roundings of relative size {roundoff} exceed one, so there is no bound; use "
             "a wider dtype"
         )
-    return count * roundoff / (1 - count * roundoff)
+    return relative
+
+
+def gamma_or_infinite(count: float, roundoff: float) -> float:
+    """γ_n, and infinity where n·u ≥ 1, which says nothing."""
+    total = count * roundoff
+    return total / (1 - total) if total < 1 else math.inf
 
 
 def one_hot_sharpness(dtype: DTypeLike) -> float:

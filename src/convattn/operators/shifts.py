@@ -26,8 +26,6 @@ from jax import Array
 from jax.export import is_symbolic_dim
 from jaxtyping import Int
 
-from convattn.operators.integers import per_axis as per_axis
-
 Shift = tuple[int, ...]
 
 

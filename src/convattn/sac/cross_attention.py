@@ -31,7 +31,7 @@ from convattn.sac.multiscale import (
 )
 from convattn.sac.self_attentive_convolution import self_attentive_convolution
 
-SEGMENTS = ("add", "concatenate")
+_SEGMENTS = ("add", "concatenate")
 
 
 def with_segment(
@@ -68,13 +68,9 @@ def with_segment(
 
 
 def check_how(how: str) -> None:
-    """Refuse other ways of segment augmentation.
-
-    Raises:
-        ValueError: As described above.
-    """
-    if how not in SEGMENTS:
-        raise ValueError(f"how={how!r}, but expected one of {', '.join(SEGMENTS)}")
+    """Refuse other ways of segment augmentation."""
+    if how not in _SEGMENTS:
+        raise ValueError(f"how={how!r}, but expected one of {', '.join(_SEGMENTS)}")
 
 
 def side_by_side(

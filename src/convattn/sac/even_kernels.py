@@ -31,7 +31,8 @@ from jaxtyping import Float, Num
 
 from convattn.operators.arrays import accumulation_dtype, as_array
 from convattn.operators.convolution import check_kernel
-from convattn.operators.shifts import per_axis
+from convattn.operators.integers import per_axis
+from convattn.operators.kernel_layout import warns_of_layout
 from convattn.sac.parameters import SelfAttentiveParameters
 from convattn.sac.relative_bias import EvenBias
 from convattn.sac.self_attentive_convolution import self_attentive_convolution
@@ -49,8 +50,9 @@ def even_part(kernel: Num[Array, "*taps in_channels out_channels"]) -> Float[Arr
     return mean
 
 
+@warns_of_layout
 def sac_from_even_kernel(
-    kernel: Any, bias: Any = None, *, leak: float = 0.5
+    kernel: Any, bias: Any = None, *, uniform_weight: float = 0.5
 ) -> SelfAttentiveParameters:
     """(r_1+1)(r_2+1) + 1 heads of 1×1 filters that are the convolution with an even kernel.
 
@@ -59,7 +61,7 @@ def sac_from_even_kernel(
 
     Args:
         kernel: `[2r_1 + 1, 2r_2 + 1, in, out]` or `[2r + 1, in, out]`, equal to its reflections.
-        leak: ε in (0, 1).
+        uniform_weight: ε in (0, 1).
 
     Raises:
         ValueError: For even sizes, for a kernel that is not even (no number of heads expresses it;
@@ -76,8 +78,10 @@ def sac_from_even_kernel(
             f"kernel.shape={kernel.shape}, but the filter sizes {sizes} should be odd: an even "
             "number of taps is not symmetric about the query"
         )
-    if not 0 < leak < 1:
-        raise ValueError(f"leak={leak}, but expected a number strictly between 0 and 1")
+    if not 0 < uniform_weight < 1:
+        raise ValueError(
+            f"uniform_weight={uniform_weight}, but expected a number strictly between 0 and 1"
+        )
     looked_at = () if isinstance(kernel, jax.core.Tracer) else range(len(sizes))
     for axis in looked_at:
         if not np.array_equal(np.asarray(kernel), np.asarray(jnp.flip(kernel, axis))):
@@ -89,7 +93,7 @@ def sac_from_even_kernel(
     if not jnp.issubdtype(kernel.dtype, jnp.inexact):
         kernel = kernel.astype(jnp.float32)
     working = accumulation_dtype(kernel)
-    gain = 1 / leak - 1
+    gain = 1 / uniform_weight - 1
     reach = [size // 2 for size in sizes]
     distances = list(product(*(range(r + 1) for r in reach)))
     quarter = kernel[tuple(slice(r, None) for r in reach)].astype(working)
@@ -104,7 +108,7 @@ def sac_from_even_kernel(
     ones = (1,) * len(sizes)
     return SelfAttentiveParameters(
         values.astype(kernel.dtype).reshape(heads, *ones, *kernel.shape[-2:]),
-        position=EvenBias(table, jnp.asarray(leak, working)),
+        position=EvenBias(table, jnp.asarray(uniform_weight, working)),
         bias=bias,
         stride=ones,
         dilation=ones,

@@ -56,13 +56,9 @@ def convolve(
     dilation: Sequence[int],
     causal: bool = False,
 ) -> Num[Array, "batch *strided features"]:
-    """`conv` with zeros outside; causal: all of them before the first position.
-
-    Raises:
-        ValueError: For a causal kernel on more than one axis, and as `conv` says.
-    """
+    """`conv` with zeros outside; causal: all of them before the first position."""
     if not causal:
-        return conv(images, kernel, stride=stride, dilation=dilation)
+        return conv(images, kernel, stride=stride, dilation=dilation, padding="SAME_TORCH")
     if kernel.ndim != 3:
         raise ValueError(
             f"kernel.shape={kernel.shape} has {kernel.ndim - 2} spatial axes, but only a sequence "

@@ -33,43 +33,46 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from convattn.constructions.options import read_form
 from convattn.operators.arrays import accumulation_dtype
 from convattn.operators.convolution import check_kernel
+from convattn.operators.integers import per_axis
+from convattn.operators.kernel_layout import warns_of_layout
 from convattn.operators.roundoff import one_hot_sharpness
-from convattn.operators.shifts import per_axis
 from convattn.sac.parameters import SelfAttentiveParameters
 from convattn.sac.relative_bias import EvenBias
 
 
+@warns_of_layout
 def sac_from_convolution(
     kernel: Any,
     bias: Any = None,
     *,
-    exact: bool = True,
-    leak: float = 0.5,
-    logit: float | None = None,
+    form: str = "exact",
+    uniform_weight: float = 0.5,
+    sharpness: float | None = None,
     stride: int | Sequence[int] = 1,
     dilation: int | Sequence[int] = 1,
     key_stride: int | Sequence[int] | None = None,
     causal: bool = False,
 ) -> SelfAttentiveParameters:
-    """The SAC that computes `conv(…, padding="SAME")` with this kernel, on images of any size.
+    """The SAC that computes `conv(…, padding="SAME_TORCH")` with this kernel, at any image size.
 
     Args:
         kernel: `[K_1, K_2, in, out]`, or `[K, in, out]`, any size; integers become float32.
         bias: `[out]` or none.
-        exact: Two heads at finite b_00 (no rounding of the filters where ε is 1/2). Otherwise one
-            head, within `limit_error_bound` of the convolution.
-        leak: ε in (0, 1), for `exact`.
-        logit: M ≥ 0 of the single head; by default its attention is one-hot in the dtype in which
-            softmax runs.
+        form: `"exact"`, two heads at finite b_00 (no rounding of the filters where ε is 1/2), or
+            `"limit"`, one head, within `limit_error_bound` of the convolution.
+        uniform_weight: ε in (0, 1), of the exact form.
+        sharpness: M ≥ 0 of the single head; by default its attention is one-hot in the dtype in
+            which softmax runs.
         stride, dilation: As for `conv`.
         key_stride: Divides the stride; by default the stride.
         causal: Sequences only; the kernel's taps are then -(K-1), …, 0.
 
     Raises:
-        ValueError: For a kernel that `conv` refuses, a leak outside (0, 1), a negative logit, a
-            logit with `exact`, a causal kernel on two axes.
+        ValueError: For a kernel that `conv` refuses, ε outside (0, 1), a negative sharpness, a
+            sharpness of the exact form, a causal kernel on two axes.
 
     >>> parameters = sac_from_convolution(jnp.ones((2, 3, 1, 4)))
     >>> parameters.heads, parameters.value[:, 0, 0, 0, 0].tolist()
@@ -94,22 +97,28 @@ def sac_from_convolution(
         "causal": causal,
     }
     ones = (1,) * axes
-    if not exact:
-        height = one_hot_sharpness(kernel.dtype) if logit is None else logit
+    if not read_form(form, True):
+        height = one_hot_sharpness(kernel.dtype) if sharpness is None else sharpness
         if not 0 <= height < np.inf:
-            raise ValueError(f"logit={logit}, but expected a finite M ≥ 0; ∞ is the limit")
+            raise ValueError(f"sharpness={sharpness}, but expected a finite M ≥ 0; ∞ is the limit")
         table = EvenBias(jnp.full((1, *ones), height, working))
         return SelfAttentiveParameters(kernel[None], position=table, **grid)
-    if logit is not None:
+    if sharpness is not None:
         raise ValueError(
-            f"logit={logit} with exact=True, but the exact form works out its own M from the leak "
-            "and the number of keys; give leak instead, or exact=False"
+            f"sharpness={sharpness} with form='exact', which works out its own M from the uniform "
+            "weight and the number of keys; give uniform_weight instead, or form='limit'"
         )
-    if not 0 < leak < 1:
-        raise ValueError(f"leak={leak}, but expected a number strictly between 0 and 1")
+    if not 0 < uniform_weight < 1:
+        raise ValueError(
+            f"uniform_weight={uniform_weight}, but expected a number strictly between 0 and 1"
+        )
     wide = kernel.astype(working)
-    filters = jnp.stack([wide / (1 - leak), -(leak / (1 - leak)) * wide]).astype(kernel.dtype)
-    table = EvenBias(jnp.array([1, 0], working).reshape(2, *ones), jnp.asarray(leak, working))
+    filters = jnp.stack(
+        [wide / (1 - uniform_weight), -(uniform_weight / (1 - uniform_weight)) * wide]
+    ).astype(kernel.dtype)
+    table = EvenBias(
+        jnp.array([1, 0], working).reshape(2, *ones), jnp.asarray(uniform_weight, working)
+    )
     return SelfAttentiveParameters(filters, position=table, **grid)
 
 

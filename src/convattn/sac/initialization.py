@@ -9,8 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import DTypeLike
 
-from convattn.operators.integers import as_integer
-from convattn.operators.shifts import per_axis
+from convattn.operators.integers import as_integer, per_axis
 from convattn.sac.multiscale import MultiscaleParameters
 from convattn.sac.parameters import SelfAttentiveParameters
 from convattn.sac.relative_bias import EvenBias

@@ -19,7 +19,7 @@ from convattn.sac.multiscale import MultiscaleParameters
 from convattn.sac.parameters import SelfAttentiveParameters
 from convattn.sac.relative_bias import EvenBias
 
-TAPPED = ("value", "query", "key", "ordinary")
+_TAPPED = ("value", "query", "key", "ordinary")
 
 
 def as_sequence(parameters: Any, *, causal: bool = False) -> Any:
@@ -48,11 +48,13 @@ def as_sequence(parameters: Any, *, causal: bool = False) -> Any:
     changes: dict[str, Any] = {"causal": causal}
     for entry in fields(parameters):
         part = getattr(parameters, entry.name)
-        if entry.name in TAPPED and part is not None:
+        if entry.name in _TAPPED and part is not None:
             changes[entry.name] = part[0] if entry.name == "ordinary" else part[:, 0]
         elif entry.name in ("stride", "dilation", "key_stride"):
             changes[entry.name] = part[1:]
     if parameters.position is not None:
-        changes["position"] = EvenBias(parameters.position.values[:, 0], parameters.position.leak)
+        changes["position"] = EvenBias(
+            parameters.position.values[:, 0], parameters.position.uniform_weight
+        )
     result: SelfAttentiveParameters = replace(parameters, **changes)
     return result

@@ -31,7 +31,7 @@ from convattn.sac.self_attentive_convolution import self_attentive_convolution
 class SelfAttentiveLayer(nnx.Module):
     """A SAC that starts from given parameters, such as those of `sac_from_convolution`.
 
-    The bias table is held as `position`; a leak is held as `leak`, and not trained.
+    The bias table is held as `position`; a leak is held as `uniform_weight`, and not trained.
 
     >>> import jax.numpy as jnp
     >>> from convattn.sac import sac_from_convolution
@@ -47,8 +47,8 @@ class SelfAttentiveLayer(nnx.Module):
         given = vars(parameters) | {"position": None if position is None else position.values}
         for name, part in given.items():
             setattr(self, name, nnx.Param(part) if hasattr(part, "shape") else part)
-        leak = None if position is None else position.leak
-        self.leak = None if leak is None else nnx.Variable(leak)
+        uniform_weight = None if position is None else position.uniform_weight
+        self.uniform_weight = None if uniform_weight is None else nnx.Variable(uniform_weight)
 
     @property
     def parameters(self) -> SelfAttentiveParameters:
@@ -56,7 +56,7 @@ class SelfAttentiveLayer(nnx.Module):
         names = [each.name for each in fields(SelfAttentiveParameters)]
         held = {name: read(getattr(self, name)) for name in names}
         if held["position"] is not None:
-            held["position"] = EvenBias(held["position"], read(self.leak))
+            held["position"] = EvenBias(held["position"], read(self.uniform_weight))
         return SelfAttentiveParameters(**held)
 
     def __call__(self, images: Array, *, key_mask: Array | None = None) -> Array:

@@ -46,9 +46,6 @@ def multiscale_self_attentive_convolution(
 
     Arguments are as for `self_attentive_convolution`; all scales have one stride.
 
-    Raises:
-        ValueError: For no scales, strides that differ, channels that do not fit H_φ.
-
     Source: B19 §4.
 
     >>> one = SelfAttentiveParameters(jnp.ones((1, 1, 1, 1, 1)))
@@ -74,11 +71,7 @@ def multiscale_self_attentive_convolution(
 
 
 def common_stride(parameters: MultiscaleParameters) -> tuple[int, ...]:
-    """The stride of all scales.
-
-    Raises:
-        ValueError: For no scales, and for strides that differ.
-    """
+    """The stride of all scales."""
     strides = {scale.stride for scale in parameters.scales}
     if len(strides) != 1:
         raise ValueError(
@@ -113,7 +106,9 @@ def as_single_scale(parameters: MultiscaleParameters) -> SelfAttentiveParameters
             "the scales differ in stride, dilation, key_stride or causality, or are causal, but "
             "should share a grid and have the centred filters of Definition 1"
         )
-    if any(scale.position is not None and scale.position.leak is not None for scale in scales):
+    if any(
+        scale.position is not None and scale.position.uniform_weight is not None for scale in scales
+    ):
         raise ValueError("a leak belongs to all heads, so scales with leaks cannot be joined")
     size = tuple(map(max, zip(*(scale.kernel_size for scale in scales), strict=True)))
     ends = np.cumsum([scale.out_channels for scale in scales])
@@ -140,10 +135,10 @@ def as_single_scale(parameters: MultiscaleParameters) -> SelfAttentiveParameters
     identity = jnp.eye(width, dtype=parameters.merge.dtype)
     return replace(
         scales[0],
-        value=joined_filters([scale.value for scale in scales], size),
-        query=joined_filters(queries, size) if queries else None,
-        key=joined_filters(keys, size) if keys else None,
-        position=joined_tables(scales),
+        value=_joined_filters([scale.value for scale in scales], size),
+        query=_joined_filters(queries, size) if queries else None,
+        key=_joined_filters(keys, size) if keys else None,
+        position=_joined_tables(scales),
         output=jnp.concatenate(outputs),
         ordinary=ordinary,
         merge=None if ordinary is None else jnp.concatenate([identity, identity]),
@@ -167,12 +162,8 @@ def embed(filters: Array, size: tuple[int, ...]) -> Num[Array, "heads *taps in_c
     return jnp.pad(filters, [(0, 0), *widths, (0, 0), (0, 0)])
 
 
-def joined_filters(filters: list[Array], size: tuple[int, ...]) -> Array:
-    """All heads' filters at one size.
-
-    Raises:
-        ValueError: Where the scales have different numbers of features a head.
-    """
+def _joined_filters(filters: list[Array], size: tuple[int, ...]) -> Array:
+    """All heads' filters at one size."""
     widths = {each.shape[-1] for each in filters}
     if len(widths) > 1:
         raise ValueError(
@@ -182,7 +173,7 @@ def joined_filters(filters: list[Array], size: tuple[int, ...]) -> Array:
     return jnp.concatenate([embed(each, size) for each in filters])
 
 
-def joined_tables(scales: tuple[SelfAttentiveParameters, ...]) -> EvenBias | None:
+def _joined_tables(scales: tuple[SelfAttentiveParameters, ...]) -> EvenBias | None:
     """One table for all heads; distances beyond a table have bias 0."""
     tables = [
         jnp.broadcast_to(s.position.values, (s.heads, *s.position.values.shape[1:]))

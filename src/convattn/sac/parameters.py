@@ -13,7 +13,7 @@ from jaxtyping import Num
 
 from convattn.operators.arrays import as_array
 from convattn.operators.integers import as_integer
-from convattn.sac.relative_bias import EvenBias, check_leak
+from convattn.sac.relative_bias import EvenBias, check_uniform_weight
 
 
 @jax.tree_util.register_dataclass
@@ -82,7 +82,7 @@ def arrays_of(parameters: Any) -> Any:
 
 def check_parameters(parameters: SelfAttentiveParameters, images: Array) -> None:
     """Refuse parameters that do not fit together or to the images: shapes, and a concrete leak."""
-    check_grid(parameters, images)
+    _check_grid(parameters, images)
     if (parameters.query is None) != (parameters.key is None):
         raise ValueError("query and key filters come together: give both, or neither")
     if (parameters.ordinary is None) != (parameters.merge is None):
@@ -93,11 +93,11 @@ def check_parameters(parameters: SelfAttentiveParameters, images: Array) -> None
     value, channels = parameters.value, images.shape[-1]
     heads, features = parameters.heads, value.shape[-1]
     taps = ("height", "width")[-(value.ndim - 3) :]
-    require_shape(value, "value", (heads, *taps, channels, features))
+    _require_shape(value, "value", (heads, *taps, channels, features))
     if parameters.query is not None:
         shape: tuple[int | str, ...] = (heads, *taps, channels, parameters.query.shape[-1])
-        require_shape(parameters.query, "query", shape)
-        require_shape(parameters.key, "key", shape)
+        _require_shape(parameters.query, "query", shape)
+        _require_shape(parameters.key, "key", shape)
     if parameters.position is not None:
         if parameters.position.heads not in (1, heads):
             raise ValueError(
@@ -105,19 +105,19 @@ def check_parameters(parameters: SelfAttentiveParameters, images: Array) -> None
                 f"{parameters.position.heads} heads, but the value filters of shape "
                 f"{value.shape} have {heads}; give one table for each, or one"
             )
-        check_leak(parameters.position)
+        check_uniform_weight(parameters.position)
     if parameters.output is not None:
-        require_shape(parameters.output, "output", (heads, features, "features"))
+        _require_shape(parameters.output, "output", (heads, features, "features"))
         features = parameters.output.shape[-1]
     if parameters.ordinary is not None and parameters.merge is not None:
-        require_shape(parameters.ordinary, "ordinary", (*taps, channels, "ordinary_features"))
+        _require_shape(parameters.ordinary, "ordinary", (*taps, channels, "ordinary_features"))
         joined = features + parameters.ordinary.shape[-1]
-        require_shape(parameters.merge, "merge", (joined, "out"))
+        _require_shape(parameters.merge, "merge", (joined, "out"))
         features = parameters.merge.shape[-1]
-    require_shape(parameters.bias, "bias", (features,))
+    _require_shape(parameters.bias, "bias", (features,))
 
 
-def check_grid(parameters: SelfAttentiveParameters, images: Array) -> None:
+def _check_grid(parameters: SelfAttentiveParameters, images: Array) -> None:
     """Refuse strides and dilations that are not ≥ 1, or not one for each axis of the images."""
     axes = parameters.value.ndim - 3
     grid = {name: getattr(parameters, name) for name in ("stride", "dilation", "key_stride")}
@@ -139,7 +139,7 @@ def check_grid(parameters: SelfAttentiveParameters, images: Array) -> None:
         )
 
 
-def require_shape(part: Array | None, name: str, expected: tuple[int | str, ...]) -> None:
+def _require_shape(part: Array | None, name: str, expected: tuple[int | str, ...]) -> None:
     """Refuse a part of another shape; an expected axis that is only named may have any size."""
     if part is None:
         return

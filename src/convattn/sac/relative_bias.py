@@ -11,8 +11,8 @@ axis (`even_kernels`).
 
 **A leak.** Softmax of M at n keys of N, zero elsewhere, gives each of the n the weight
 e^M/(n·e^M + N - n). With e^M = 1 + N·g, g = 1/ε - 1, that is (g·Σ S + J)/(n·g + 1), S the one-hot
-rows and J the uniform one: independent of N. With `leak` set, the table is multiplied by that
-M(N) = log(1 + N(1/ε - 1)) when the head meets its N keys, so one table serves every size.
+rows and J the uniform one: independent of N. With `uniform_weight` set, the table is multiplied by
+that M(N) = log(1 + N(1/ε - 1)) when the head meets its N keys, so one table serves every size.
 """
 
 import math
@@ -36,13 +36,13 @@ class EvenBias:
     Attributes:
         values: b_h for the distances 0, 1, … on each axis. The paper's table has as many entries as
             the image has pixels.
-        leak: ε in (0, 1), or None for a table in plain units.
+        uniform_weight: ε in (0, 1), or None for a table in plain units.
 
     Source: B19 eq. 3.
     """
 
     values: Num[Array, "heads *distances"]
-    leak: Num[Array, ""] | float | None = None
+    uniform_weight: Num[Array, ""] | float | None = None
 
     @property
     def heads(self) -> int:
@@ -55,19 +55,15 @@ class EvenBias:
         return int(self.values.ndim - 1)
 
 
-def check_leak(position: EvenBias) -> None:
-    """Refuse a leak that is not a number in (0, 1), where it is concrete.
-
-    Raises:
-        ValueError: As described above.
-    """
-    leak = position.leak
-    if leak is None or isinstance(leak, jax.core.Tracer):
+def check_uniform_weight(position: EvenBias) -> None:
+    """Refuse a leak that is not a number in (0, 1), where it is concrete."""
+    uniform_weight = position.uniform_weight
+    if uniform_weight is None or isinstance(uniform_weight, jax.core.Tracer):
         return
-    if np.shape(leak) != () or not 0 < float(leak) < 1:
+    if np.shape(uniform_weight) != () or not 0 < float(uniform_weight) < 1:
         raise ValueError(
-            f"leak={leak}, but expected one number strictly between 0 and 1: the bias "
-            "log(1 + N(1/leak - 1)) is finite and positive only there"
+            f"uniform_weight={uniform_weight}, but expected one number strictly between 0 and 1: "
+            "the bias log(1 + N(1/ε - 1)) is finite and positive only there"
         )
 
 
@@ -93,7 +89,7 @@ def even_bias_scores(
     >>> even_bias_scores(position, (3,), (3,))[0].tolist()
     [[5.0, 1.0, 0.0], [1.0, 5.0, 1.0], [0.0, 1.0, 5.0]]
     """
-    check_leak(position)
+    check_uniform_weight(position)
     axes = position.axes
     step = (1,) * axes if step is None else tuple(step)
     if not len(queries) == len(keys) == len(step) == axes:
@@ -115,8 +111,8 @@ def even_bias_scores(
         index.append(distances.reshape(shape))
     scores = table[(slice(None), *np.broadcast_arrays(*index))]
     scores = scores.reshape(position.heads, math.prod(queries), math.prod(keys))
-    if position.leak is None:
+    if position.uniform_weight is None:
         return scores
-    leak = jnp.asarray(position.leak, dtype)
+    uniform_weight = jnp.asarray(position.uniform_weight, dtype)
     count = jnp.asarray(math.prod(keys) if attended is None else attended).astype(dtype)
-    return scores * jnp.log1p(count * ((1 - leak) / leak)).reshape(1, -1, 1)
+    return scores * jnp.log1p(count * ((1 - uniform_weight) / uniform_weight)).reshape(1, -1, 1)

@@ -53,11 +53,6 @@ def self_attentive_convolution(
         ⌈n/s⌉ cells on each axis; dtype `result_type(images, value, ordinary, bias)`, float32 for
         integers; sums run in at least float32.
 
-    Raises:
-        ValueError: For parameters that do not fit together, or to the images; for a mask of another
-            shape or type, or (if it is not traced) one that leaves a query no key; for 64-bit
-            floats while 64-bit types are off.
-
     Source: B19 §3.
 
     >>> identity = jnp.ones((1, 1, 1, 1, 1))
@@ -111,7 +106,7 @@ def attention_scores(
     mask = None
     if key_mask is not None:
         coarse = tuple(slice(None, None, s) for s in parameters.key_stride)
-        allowed = checked_key_mask(
+        allowed = _checked_key_mask(
             key_mask, images.shape[1:-1], parameters.key_stride, parameters.causal
         )
         mask = jnp.broadcast_to(allowed[coarse].reshape(-1), (math.prod(queries), math.prod(keys)))
@@ -133,7 +128,7 @@ def attention_scores(
     return scores, mask
 
 
-def checked_key_mask(
+def _checked_key_mask(
     key_mask: Any, space: tuple[int, ...], key_stride: tuple[int, ...], causal: bool
 ) -> Bool[Array, "*space"]:
     """The mask, True where a key may be attended to, as an array that leaves every query a key.
@@ -141,7 +136,7 @@ def checked_key_mask(
     Under `causal` the query at the first position has one key, the first; if that is masked, its
     softmax is 0/0. A mask under `jit` cannot be looked at: there a query without keys gets zeros.
 
-    >>> checked_key_mask([True, False], (2,), (1,), True).tolist()
+    >>> _checked_key_mask([True, False], (2,), (1,), True).tolist()
     [True, False]
     """
     traced = isinstance(key_mask, jax.core.Tracer)

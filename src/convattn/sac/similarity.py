@@ -43,8 +43,8 @@ def cosine_similarity(first: Any, second: Any) -> Float[Array, "batch"]:
     result = floating_result(first, second)
     sums = []
     for each in (first, second):
-        scaled = at_most_one(each.astype(accumulation_dtype(result)))
-        sums.append(at_most_one(scaled.sum(axis=tuple(range(1, each.ndim - 1)))))
+        scaled = _at_most_one(each.astype(accumulation_dtype(result)))
+        sums.append(_at_most_one(scaled.sum(axis=tuple(range(1, each.ndim - 1)))))
     product = (sums[0] * sums[1]).sum(axis=-1)
     squares = (sums[0] ** 2).sum(axis=-1) * (sums[1] ** 2).sum(axis=-1)
     present = squares > 0
@@ -52,12 +52,12 @@ def cosine_similarity(first: Any, second: Any) -> Float[Array, "batch"]:
     return jnp.where(present, cosine, 0).astype(result)
 
 
-def at_most_one(features: Float[Array, "batch *rest"]) -> Float[Array, "batch *rest"]:
+def _at_most_one(features: Float[Array, "batch *rest"]) -> Float[Array, "batch *rest"]:
     """The features divided by the largest entry of each image; zeros stay.
 
     The cosine does not depend on that scale, so neither does its gradient.
 
-    >>> at_most_one(jnp.array([[3.0, -4.0], [0.0, 0.0]])).tolist()
+    >>> _at_most_one(jnp.array([[3.0, -4.0], [0.0, 0.0]])).tolist()
     [[0.75, -1.0], [0.0, 0.0]]
     """
     axes = tuple(range(1, features.ndim))

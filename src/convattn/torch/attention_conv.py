@@ -21,6 +21,7 @@ Three back ends compute this function, whatever the parameters are:
   weighted shifts of the image and one sum over it. It costs what the convolution costs.
 """
 
+import inspect
 import math
 from collections.abc import Sequence
 from itertools import chain
@@ -29,16 +30,26 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import functional
+from torch.nn.utils import parametrize
+
+from convattn.torch.plain_convolution import (
+    CONVOLUTIONS,
+    has_xla_padding,
+    reason_to_keep,
+    require_own_weight,
+)
 
 BACK_ENDS = ("shift", "dense", "flex")
-PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
-FLEX_WIDTH = 16  # features of queries and keys, all zero: the least that a GPU takes
+_PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
+_FLEX_WIDTH = 16  # features of queries and keys, all zero: the least that a GPU takes
 SAME_XLA = "same_xla"  # TensorFlow's rule, as timm's Conv2dSame has it
-NO_WEIGHT = (
+_NO_WEIGHT = (
     "AttentionConv has no weight, but the model reads or writes one; leave this layer out with "
     "where=, or convert the model after it has used its weights"
 )
-CONVOLUTIONS = {1: functional.conv1d, 2: functional.conv2d}
+# The options of a convolution, which the heads are made for.
+FIXED = {*inspect.signature(torch.nn.ConvTranspose2d).parameters} - {"bias"}
+FIXED |= {"transposed", "upsampling", "axes"}
 
 Widths = tuple[tuple[int, int], ...]
 
@@ -51,7 +62,7 @@ class AttentionConv(torch.nn.Module):
         bias: `[out]` or None.
         stride, dilation: An integer, or one for each axis.
         padding: (before, after) for each axis, negative where pixels are cut off; or `"same_xla"`,
-            TensorFlow's rule.
+            TensorFlow's rule; None is no padding.
         groups: Of channels; all share their attention.
         padding_mode: As for `torch.nn.Conv2d`.
         upsampling: Before all that the image gets so many pixels for each of its own, zeros after
@@ -66,7 +77,7 @@ class AttentionConv(torch.nn.Module):
         bias: `[out]` or None.
 
     Raises:
-        ValueError: For three axes, and for options that there are not.
+        ValueError: For three axes, for options that there are not, and for sizes that do not fit.
 
     Source: S.finite, S.pad of this project's ledger.
 
@@ -82,7 +93,7 @@ class AttentionConv(torch.nn.Module):
         bias: Tensor | None = None,
         *,
         stride: int | Sequence[int] = 1,
-        padding: Sequence[Sequence[int]] | str = ((0, 0), (0, 0)),
+        padding: Sequence[Sequence[int]] | str | None = None,
         dilation: int | Sequence[int] = 1,
         groups: int = 1,
         padding_mode: str = "zeros",
@@ -97,21 +108,23 @@ class AttentionConv(torch.nn.Module):
                 f"weight has {weight.ndim} axes and dtype {weight.dtype}, but expected floats "
                 "[out, in/groups, *K] with one or two axes of space"
             )
-        for name, value, expected in (
-            ("backend", backend, BACK_ENDS),
-            ("padding_mode", padding_mode, PADDING_MODES),
-        ):
-            if value not in expected:
-                raise ValueError(f"{name}={value!r}, but expected one of {', '.join(expected)}")
+        if padding_mode not in _PADDING_MODES:
+            raise ValueError(
+                f"padding_mode={padding_mode!r}, but expected one of {', '.join(_PADDING_MODES)}"
+            )
         if not 0 < uniform_weight < 1:
             raise ValueError(f"uniform_weight={uniform_weight}, but expected a number in (0, 1)")
+        if len(weight) % groups or (bias is not None and bias.shape != weight.shape[:1]):
+            bias_shape = None if bias is None else tuple(bias.shape)
+            raise ValueError(
+                f"weight.shape={tuple(weight.shape)}, groups={groups} and bias.shape={bias_shape}, "
+                "but expected a multiple of groups as out channels, and a bias for each of them"
+            )
         self.out_channels, self.in_channels = weight.shape[0], weight.shape[1] * groups
         self.kernel_size, self.groups = tuple(weight.shape[2:]), groups
         self.stride, self.dilation = self._per_axis(stride), self._per_axis(dilation)
         self.upsampling = self._per_axis(upsampling)
-        self.padding: Widths | str = (
-            padding if isinstance(padding, str) else tuple((int(a), int(b)) for a, b in padding)
-        )
+        self.padding: Widths | str = self._widths_of(padding)
         self.padding_mode, self.backend = padding_mode, backend
         taps = math.prod(self.kernel_size)
         exact = weight.detach().cpu().double().flatten(2).permute(2, 1, 0)
@@ -137,11 +150,19 @@ class AttentionConv(torch.nn.Module):
             conv: `torch.nn.Conv1d`, `Conv2d`, or one of their transposed forms.
             options: uniform_weight and backend, as above.
 
+        Raises:
+            ValueError: For another layer, one with a `forward` of its own, and one with hooks,
+                which would not be called.
+
         >>> conv = torch.nn.ConvTranspose1d(2, 3, 4, stride=2, padding=1)
         >>> image = torch.ones(1, 2, 5)
         >>> torch.allclose(AttentionConv.from_conv(conv)(image), conv(image), atol=1e-5)
         True
         """
+        if reason := reason_to_keep(conv):
+            raise ValueError(f"conv is {type(conv).__name__}: {reason}; give a Conv1d or Conv2d")
+        if not parametrize.is_parametrized(conv):  # there `weight` is computed as it is read
+            require_own_weight("conv", conv)
         options |= {"groups": conv.groups, "dilation": conv.dilation}
         bias, weight = conv.bias, conv.weight
         if conv.transposed:
@@ -152,9 +173,7 @@ class AttentionConv(torch.nn.Module):
             turned.requires_grad_(weight.requires_grad)
             widths = tuple((r - p, r - p + extra) for r, p, extra in sides)
             return cls(turned, bias, padding=widths, upsampling=conv.stride, **options)
-        before_and_after = conv._reversed_padding_repeated_twice[::-1]  # after, before, by axis
-        pairs = tuple(zip(before_and_after[1::2], before_and_after[::2], strict=True))
-        padding = SAME_XLA if has_xla_padding(conv) else pairs
+        padding = SAME_XLA if has_xla_padding(conv) else _widths_now(conv)
         return cls(
             weight,
             bias,
@@ -263,10 +282,11 @@ class AttentionConv(torch.nn.Module):
         total = raised.sum(1, keepdim=True) + (keys - table.shape[1]) * level
         maps = self.output.to(table.dtype)
         kernel = torch.einsum("ht,hio->oit", (raised - level) / total, maps)
-        everywhere = torch.einsum("h,hio->io", (level / total)[:, 0], maps)
-        sums = tokens.flatten(2).sum(-1, dtype=table.dtype).unflatten(1, (self.groups, -1))
+        # Of the mean, as the sum of an image is beyond float16, which autocast multiplies in.
+        everywhere = torch.einsum("h,hio->io", (keys * level / total)[:, 0], maps)
+        means = tokens.flatten(2).mean(-1, dtype=table.dtype).unflatten(1, (self.groups, -1))
         split = everywhere.unflatten(1, (self.groups, -1))
-        uniform = torch.einsum("bgi,igo->bgo", sums, split).flatten(1)
+        uniform = torch.einsum("bgi,igo->bgo", means, split).flatten(1)
         shifted = CONVOLUTIONS[self.axes](
             tokens,
             kernel.unflatten(-1, self.kernel_size).to(tokens.dtype),
@@ -306,8 +326,8 @@ class AttentionConv(torch.nn.Module):
             tap = torch.where(inside, first * taps + second, 0)
             return score + torch.where(inside, table[head, tap], 0)
 
-        zeros = values.new_zeros(len(tokens), 1, values.shape[2], FLEX_WIDTH)
-        queries = values.new_zeros(len(tokens), self.heads, math.prod(sizes), FLEX_WIDTH)
+        zeros = values.new_zeros(len(tokens), 1, values.shape[2], _FLEX_WIDTH)
+        queries = values.new_zeros(len(tokens), self.heads, math.prod(sizes), _FLEX_WIDTH)
         return flex_attention(queries, zeros, values, score_mod=score, enable_gqa=True)
 
     def _places(self, image: Sequence[int], sizes: Sequence[int], device: Any) -> Tensor:
@@ -321,15 +341,48 @@ class AttentionConv(torch.nn.Module):
             place = place.flatten(2).flatten(0, 1)
         return place
 
+    def _widths_of(self, padding: Any) -> Widths | str:
+        if padding == SAME_XLA:
+            return SAME_XLA
+        pairs = ((0, 0),) * self.axes if padding is None else padding
+        try:
+            widths = tuple((int(before), int(after)) for before, after in pairs)
+        except (TypeError, ValueError):
+            widths = ()
+        if len(widths) != self.axes:
+            raise ValueError(
+                f"padding={padding!r}, but expected {self.axes} pairs (before, after), or "
+                f"{SAME_XLA!r}; from_conv reads that of a convolution"
+            )
+        return widths
+
     def _per_axis(self, value: int | Sequence[int]) -> tuple[int, ...]:
         values = (value,) * self.axes if isinstance(value, int) else tuple(value)
         if len(values) != self.axes or min(values) < 1:
             raise ValueError(f"{value}, but expected {self.axes} positive integers")
         return values
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set parameters, `backend`, and what is no option of a convolution.
+
+        Raises:
+            AttributeError: For other options once the layer is made, and for a weight.
+            ValueError: For a back end that there is not.
+        """
+        if name == "weight":
+            raise AttributeError(_NO_WEIGHT)
+        if name in FIXED and hasattr(self, "bias"):
+            raise AttributeError(
+                f"{name} of an AttentionConv cannot be set, as its heads are made for one; make "
+                "the layer anew, or set it on the convolution before that becomes attention"
+            )
+        if name == "backend" and value not in BACK_ENDS:
+            raise ValueError(f"backend={value!r}, but expected one of {', '.join(BACK_ENDS)}")
+        super().__setattr__(name, value)
+
     def __getattr__(self, name: str) -> Any:
         if name == "weight":
-            raise AttributeError(NO_WEIGHT)
+            return _NoWeight(self.output.device, self.output.dtype)
         return super().__getattr__(name)
 
     def extra_repr(self) -> str:
@@ -341,11 +394,37 @@ class AttentionConv(torch.nn.Module):
         return ", ".join([*parts, f"backend={self.backend!r}"])
 
 
+class _NoWeight:
+    """What models read of a weight to place other tensors; the weight itself is not there."""
+
+    def __init__(self, device: torch.device, dtype: torch.dtype) -> None:
+        self.device, self.dtype = device, dtype
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(_NO_WEIGHT)
+
+    @classmethod
+    def __torch_function__(cls, *_: Any, **__: Any) -> Any:
+        raise AttributeError(_NO_WEIGHT)
+
+
 def score_dtype(dtype: torch.dtype) -> torch.dtype:
     """At least float32."""
     return torch.promote_types(dtype, torch.float32)
 
 
-def has_xla_padding(conv: Any) -> bool:
-    """Whether it is timm's with TensorFlow's padding, which the size of the image decides."""
-    return type(conv).__name__ == "Conv2dSame" and type(conv).__module__.startswith("timm.")
+def _widths_now(conv: Any) -> Widths:
+    """What a convolution lays (before, after) on each axis; its options may have been set later.
+
+    PyTorch reads the widths that it has kept from the beginning only where it does not lay zeros.
+    """
+    axes = conv.weight.ndim - 2
+    if conv.padding_mode != "zeros":
+        reversed_widths = conv._reversed_padding_repeated_twice[::-1]  # after, before, by axis
+        return tuple(zip(reversed_widths[1::2], reversed_widths[::2], strict=True))
+    if conv.padding == "same":
+        reach = [d * (k - 1) for d, k in zip(conv.dilation, conv.weight.shape[2:], strict=True)]
+        return tuple((total // 2, total - total // 2) for total in reach)
+    widths = 0 if conv.padding == "valid" else conv.padding
+    each = (widths,) * axes if isinstance(widths, int) else tuple(widths)
+    return tuple((width, width) for width in each)

@@ -20,9 +20,9 @@ from convattn.networks.weights.formats import read_safetensors
 from convattn.networks.weights.names import common_prefix, looks_like, prefixes_of
 from convattn.networks.weights.pickles import refused_archive, refused_pickle
 
-CONTAINERS = ("state_dict", "model_state_dict", "model", "net", "network", "params", "weights")
+_CONTAINERS = ("state_dict", "model_state_dict", "model", "net", "network", "params", "weights")
 MOST_LISTED = 10
-COUNTER = "num_batches_tracked"  # of batch norms: steps of training, which old files have not
+_COUNTER = "num_batches_tracked"  # of batch norms: steps of training, which old files have not
 
 State = dict[str, torch.Tensor]
 
@@ -34,10 +34,6 @@ def read_state_dict(path: Path | str) -> State:
         path: `.safetensors`, `.npz`, or what `torch.save` wrote, whatever it is called. Of a
             checkpoint that holds more than a state dict the one under `state_dict`, `model` or
             another usual name is taken.
-
-    Raises:
-        WeightsRefused: A `ValueError`, for a pickle with code, with the script that converts it;
-            for a file without tensors, and a damaged one. `OSError` if it cannot be read.
     """
     content, name = read_file(Path(path)), str(path)
     if content[8:9] == b"{":
@@ -75,14 +71,14 @@ def _unpickled(path: Path, content: bytes, name: str) -> Any:
 def _tensors_in(value: Any, name: str) -> State:
     """The state dict in what a file holds: itself, or under the first usual name."""
     if isinstance(value, Mapping):
-        for container in CONTAINERS:
+        for container in _CONTAINERS:
             if isinstance(value.get(container), Mapping):
                 return _tensors_in(value[container], name)
         if any(map(torch.is_tensor, value.values())):
             return {str(key): each for key, each in value.items() if torch.is_tensor(each)}
         raise WeightsRefused(
             f"{name} holds {', '.join(map(shown, list(value)[:MOST_LISTED])) or 'nothing'}, but "
-            f"expected tensors by name, or such a dictionary under {', '.join(CONTAINERS)}; save "
+            f"expected tensors by name, or such a dictionary under {', '.join(_CONTAINERS)}; save "
             "model.state_dict() alone"
         )
     raise WeightsRefused(
@@ -125,22 +121,26 @@ def load_into(
     Returns:
         The module, or the one that was rebuilt; and what was done, one sentence each.
 
-    Raises:
-        WeightsRefused: A `ValueError`, with the tensors that are missing, unexpected or of another
-            shape, ten at most, their number and what to do.
-
     >>> layer, weight = torch.nn.Linear(2, 1), torch.ones(1, 2)
     >>> _, notes = load_into(layer, {"module.weight": weight, "module.bias": weight[0, :1]}, "f.pt")
     >>> notes
     ("f.pt: the prefix 'module.' of all names is left out",)
     """
     notes: list[str] = []
-    expected = {key: tuple(tensor.shape) for key, tensor in module.state_dict().items()}
+    own = module.state_dict()
+    expected = {key: tuple(tensor.shape) for key, tensor in own.items()}
     arrays = dict(state)
     if not set(expected) & set(arrays) and (prefix := common_prefix(arrays)):
         arrays = {key.removeprefix(prefix): tensor for key, tensor in arrays.items()}
         notes.append(f"{name}: the prefix {prefix!r} of all names is left out")
-    arrays = _with_computed(arrays, expected, name)
+    arrays, assumed = _with_computed(arrays, expected, name)
+    notes += [f"{name}: {sentence}" for sentence in assumed]
+    for key, tensor in arrays.items():
+        if key in own and own[key].is_floating_point() and not tensor.is_floating_point():
+            raise WeightsRefused(
+                f"{name}: {shown(key)} is of {tensor.dtype}, but expected {own[key].dtype}; of "
+                "quantised weights save those that they stand for"
+            )
     problems, differing = _problems(arrays, expected)
     classes = {(shape[:1], expected[key][:1]) for key, shape in differing.items()}
     if rebuild is not None and problems and len(problems) == len(differing) and len(classes) == 1:
@@ -160,13 +160,14 @@ def load_into(
     return module, tuple(notes)
 
 
-def _with_computed(arrays: State, expected: Mapping[str, Any], name: str) -> State:
-    """The same, what is re-parametrised in the file and not in the module computed."""
+def _with_computed(
+    arrays: State, expected: Mapping[str, Any], name: str
+) -> tuple[State, tuple[str, ...]]:
+    """The same, what is re-parametrised in the file and not in the module computed; how."""
     if set(expected) <= set(arrays) or not any(
-        key.endswith(("_g", "_v", "_orig", "_mask")) or ".parametrizations." in key
-        for key in arrays
+        key.endswith(("_g", "_v", "_orig", "_mask")) or "parametrizations." in key for key in arrays
     ):
-        return arrays
+        return arrays, ()
     plain = {
         key: tensor.float().numpy() if tensor.dtype == torch.bfloat16 else tensor.numpy()
         for key, tensor in arrays.items()
@@ -174,9 +175,8 @@ def _with_computed(arrays: State, expected: Mapping[str, Any], name: str) -> Sta
     stored = WeightsFile(name, plain, {})
     stored.require_computed()
     own = {key: tensor for key, tensor in arrays.items() if key in expected}
-    return own | {
-        key: _tensor(array, key) for key, array in stored.arrays.items() if key not in own
-    }
+    made = {key: _tensor(array, key) for key, array in stored.arrays.items() if key not in own}
+    return own | made, tuple(text for key, text in stored.assumed.items() if key in made)
 
 
 def _problems(
@@ -188,8 +188,8 @@ def _problems(
         for key, shape in expected.items()
         if key in arrays and tuple(arrays[key].shape) != shape
     }
-    missing = [key for key in expected if key not in arrays and not key.endswith(COUNTER)]
-    unexpected = [key for key in arrays if key not in expected and not key.endswith(COUNTER)]
+    missing = [key for key in expected if key not in arrays and not key.endswith(_COUNTER)]
+    unexpected = [key for key in arrays if key not in expected and not key.endswith(_COUNTER)]
     problems = [f"{shown(key)} is missing" for key in missing]
     problems += [f"{shown(key)} is unexpected" for key in unexpected]
     problems += [

@@ -20,6 +20,7 @@ from jax import Array
 
 from convattn.extras import require
 from convattn.operators.arrays import as_array
+from convattn.torch.operators import correct
 
 TELEMETRY, CLIENT_OPTIONS = "ENABLE_RUNTIME_UPTIME_TELEMETRY", "jax_pjrt_client_create_options"
 
@@ -54,9 +55,10 @@ class ModuleFunction:
 
         Raises:
             NotImplementedError: For an operator that torchax has not, with its name.
-            ValueError: For a symbolic size, which torchax takes for 1.
+            ValueError: For a symbolic size, which torchax takes for 1, and for a module that holds
+                tensors otherwise than as parameters, buffers and attributes.
         """
-        require_evaluation(self.module)
+        _require_evaluation(self.module)
         shapes = [leaf.shape for leaf in jax.tree.leaves(inputs) if hasattr(leaf, "shape")]
         if any(not isinstance(size, int) for shape in shapes for size in shape):
             raise ValueError(
@@ -71,11 +73,12 @@ class ModuleFunction:
         torchax = load_torchax()
         environment = torchax.tensor.Environment()
         environment.manual_seed(0)
-        inputs = tuple(as_jax(value, "inputs") for value in inputs)
+        correct(environment)
+        inputs = tuple(_as_jax(value, "inputs") for value in inputs)
         tensors, inputs = environment.j2t_iso((dict(parameters), inputs))
         with ExitStack() as stack:
-            stack.enter_context(no_fast_path())
-            stack.enter_context(name_scopes(self.module))
+            stack.enter_context(_no_fast_path())
+            stack.enter_context(_name_scopes(self.module))
             stack.enter_context(torch.no_grad())
             stack.enter_context(environment)
             try:
@@ -84,6 +87,13 @@ class ModuleFunction:
                 raise NotImplementedError(
                     f"{self.__name__}: {error} in torchax; convert the model with "
                     "convattn.torch.to_attention, which stays in PyTorch"
+                ) from error
+            except AssertionError as error:
+                if "torch.Tensor" not in str(error):
+                    raise
+                raise ValueError(
+                    f"{self.__name__} computes with a tensor that is no parameter, buffer or "
+                    "attribute of a module, such as one in a list; register it with register_buffer"
                 ) from error
         return environment.t2j_iso(outputs)
 
@@ -113,19 +123,15 @@ def function_of(module: torch.nn.Module) -> ModuleFunction:
     (['0/aten::convolution'], True)
     """
     module = plain_module(module, "module")
-    require_evaluation(module)
+    _require_evaluation(module)
     load_torchax()
     return ModuleFunction(
-        module, {name: as_jax(tensor, name) for name, tensor in tensors_of(module)}
+        module, {name: _as_jax(tensor, name) for name, tensor in _tensors_of(module)}
     )
 
 
 def plain_module(module: Any, name: str) -> torch.nn.Module:
-    """A module as it was before `torch.compile`.
-
-    Raises:
-        ValueError: For what is no module, and for TorchScript.
-    """
+    """A module as it was before `torch.compile`."""
     module = getattr(module, "_orig_mod", module)
     if not isinstance(module, torch.nn.Module) or isinstance(module, torch.jit.ScriptModule):
         kind = module.__name__ if isinstance(module, type) else type(module).__name__
@@ -134,12 +140,8 @@ def plain_module(module: Any, name: str) -> torch.nn.Module:
     return module
 
 
-def require_evaluation(module: torch.nn.Module) -> None:
-    """Refuse a module that is training, whose calls would change its statistics.
-
-    Raises:
-        ValueError: As described above.
-    """
+def _require_evaluation(module: torch.nn.Module) -> None:
+    """Refuse a module that is training, whose calls would change its statistics."""
     for name, part in module.named_modules():
         if part.training:
             what = name or type(module).__name__
@@ -148,7 +150,7 @@ def require_evaluation(module: torch.nn.Module) -> None:
             )
 
 
-def tensors_of(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+def _tensors_of(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
     """Parameters, buffers and tensors that are plain attributes, by name; shared ones once."""
     yield from module.named_parameters()
     yield from module.named_buffers()
@@ -158,7 +160,7 @@ def tensors_of(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
                 yield f"{prefix}.{name}" if prefix else name, value
 
 
-def as_jax(value: Any, name: str) -> Any:
+def _as_jax(value: Any, name: str) -> Any:
     """A tensor or array as a JAX array, without losing bits; other values as they are."""
     if isinstance(value, torch.Tensor):
         tensor = value.detach().cpu().contiguous()
@@ -172,11 +174,7 @@ def as_jax(value: Any, name: str) -> Any:
 
 @cache
 def load_torchax() -> Any:
-    """torchax, imported without what its import changes elsewhere.
-
-    Raises:
-        ModuleNotFoundError: Without it.
-    """
+    """torchax, imported without what its import changes elsewhere."""
     require("torchax")
     telemetry = os.environ.get(TELEMETRY)
     options = getattr(jax.config, CLIENT_OPTIONS, None)
@@ -197,7 +195,7 @@ def load_torchax() -> Any:
 
 
 @contextmanager
-def no_fast_path() -> Iterator[None]:
+def _no_fast_path() -> Iterator[None]:
     """Without the fused kernels of `torch.nn.TransformerEncoderLayer`, which torchax has not."""
     enabled = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
@@ -208,7 +206,7 @@ def no_fast_path() -> Iterator[None]:
 
 
 @contextmanager
-def name_scopes(module: torch.nn.Module) -> Iterator[None]:
+def _name_scopes(module: torch.nn.Module) -> Iterator[None]:
     """Calls of the parts of a module stand in a name scope of JAX, each by its own name."""
     scopes: list[Any] = []
     handles = []

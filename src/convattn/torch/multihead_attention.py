@@ -28,7 +28,7 @@ from torch.nn import functional
 from convattn.encodings.layer import AttentionLayer
 from convattn.networks.weights.fixed_size import ImageTokens, as_numpy, at_image_size
 from convattn.networks.weights.torch_layout import LARGEST, PARAMETERS, pack_torch
-from convattn.operators.shifts import per_axis
+from convattn.operators.integers import per_axis
 
 
 class ImageAttention(torch.nn.Module):
@@ -52,10 +52,12 @@ class ImageAttention(torch.nn.Module):
         attention: torch.nn.MultiheadAttention,
         mask: Tensor,
         tokens: ImageTokens,
+        in_features: int,
         out_features: int,
     ) -> None:
         super().__init__()
         self.attention, self.out_features = attention, out_features
+        self.in_channels = in_features // math.prod(tokens.patch_size)
         self.image_size, self.patch_size = tokens.image_size, tokens.patch_size
         self.output_patch_size, self.subsampling = tokens.output_patch_size, tokens.subsampling
         self.register_buffer("mask", mask)
@@ -68,14 +70,12 @@ class ImageAttention(torch.nn.Module):
 
         Returns:
             `[batch, out, *space_out]`.
-
-        Raises:
-            ValueError: For images of another size.
         """
-        if tuple(images.shape[2:]) != self.image_size:
+        if tuple(images.shape[1:]) != (self.in_channels, *self.image_size):
             raise ValueError(
-                f"images.shape={tuple(images.shape)}, but the mask is made for images of "
-                f"{self.image_size} pixels; call to_multihead_attention for that size"
+                f"images.shape={tuple(images.shape)}, but the module is made for images of "
+                f"{self.in_channels} channels and {self.image_size} pixels; call "
+                "to_multihead_attention for that size, and for each group of channels by itself"
             )
         axes, batch = len(self.image_size), len(images)
         grid = [n // p for n, p in zip(self.image_size, self.patch_size, strict=True)]
@@ -104,7 +104,8 @@ def to_multihead_attention(
     with zeros to it, and of a result the first features count.
 
     Args:
-        layer: From `conv_to_attention`: positional scores, zero padding or none.
+        layer: From `conv_to_attention`: positional scores, zero padding or none. That of a grouped
+            convolution is for the channels of one group, and to the outputs of all.
         image_size: The pixels on each axis.
 
     Returns:
@@ -149,5 +150,9 @@ def to_multihead_attention(
     )
     attention.load_state_dict(state)
     return ImageAttention(
-        attention.eval(), torch.from_numpy(mask.copy()), fixed.tokens, fixed.output.shape[2]
+        attention.eval(),
+        torch.from_numpy(mask.copy()),
+        fixed.tokens,
+        fixed.value.shape[1],
+        fixed.output.shape[2],
     )

@@ -5,7 +5,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from torch.utils._pytree import tree_leaves
 
 from convattn.extras import require
 from convattn.networks.named import FAMILIES, NEAR, own_network
@@ -13,7 +15,7 @@ from convattn.torch.checkpoints import load_into, read_state_dict
 from convattn.torch.functions import function_of
 
 IMAGES, INCEPTION = (3, 224, 224), (3, 299, 299)
-SLOW_TO_INITIALISE = ("googlenet", "inception_v3")
+_SLOW_TO_INITIALISE = ("googlenet", "inception_v3")
 
 Builder = Callable[..., tuple[torch.nn.Module, tuple[int, ...]]]
 
@@ -33,6 +35,16 @@ class Network(NamedTuple):
     example_shape: tuple[int, ...] | None
     module: torch.nn.Module
     notes: tuple[str, ...] = ()
+
+    def outputs_in_pytorch(self, images: np.ndarray) -> list[np.ndarray]:
+        """The outputs of the module itself, in the order of JAX: dictionaries by their keys."""
+        import jax
+
+        with torch.no_grad():
+            outputs = self.module(torch.from_numpy(images))
+        leaves = jax.tree.leaves(outputs)
+        leaves = leaves if all(map(torch.is_tensor, leaves)) else tree_leaves(outputs)
+        return [leaf.numpy() for leaf in leaves]
 
 
 def network(
@@ -100,7 +112,7 @@ def _torchvision(name: str, **options: Any) -> tuple[torch.nn.Module, tuple[int,
 
     if name not in torchvision.models.list_models():
         raise ValueError(_no_such("torchvision", name, torchvision.models.list_models()))
-    if name in SLOW_TO_INITIALISE:
+    if name in _SLOW_TO_INITIALISE:
         options["init_weights"] = False
     model = torchvision.models.get_model(name, weights=None, **options)
     return model, INCEPTION if name == "inception_v3" else IMAGES

@@ -23,34 +23,31 @@ by their own error.
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.modules import conv as convolutions
-from torch.nn.utils import parametrize
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from convattn.networks.transformation.attention import KEPT, NOT_CHOSEN
-from convattn.networks.transformation.report import LayerReport, Report
-from convattn.torch.attention_conv import (
-    CONVOLUTIONS,
-    AttentionConv,
-    has_xla_padding,
+from convattn.networks.transformation.report import (
+    Measured,
+    Report,
+    largest,
+    output_difference,
+    reported,
 )
+from convattn.operators.roundoff import gamma_or_infinite
+from convattn.torch.attention_conv import AttentionConv
 from convattn.torch.functions import plain_module
+from convattn.torch.plain_convolution import CONVOLUTIONS, reason_to_keep, require_own_weight
+from convattn.torch.remaining import convolving_functions
 
 ROUNDOFF = {torch.float32: 2.0**-24, torch.float64: 2.0**-53}
-PLAIN = (
-    convolutions.Conv1d,
-    convolutions.Conv2d,
-    convolutions.ConvTranspose1d,
-    convolutions.ConvTranspose2d,
-)
 
 
 class Converted(NamedTuple):
@@ -58,6 +55,13 @@ class Converted(NamedTuple):
 
     model: Any
     report: Report
+
+
+class Call(NamedTuple):
+    """One call of a convolution: how attention compares, and what the convolution gives."""
+
+    measured: Measured
+    output: Tensor
 
 
 def to_attention(
@@ -112,37 +116,35 @@ def to_attention(
     original = _copied(model)
     attention, layers = _replaced(original, chosen, options)
     arguments = example if type(example) is tuple else (example,)
-    call = call or (lambda model, *given: model(*given))
-    measured: dict[str, list[tuple[float, float | None]]] = {path: [] for path in chosen}
-    with torch.no_grad():
-        with _seeded(), _compared(original, layers, uniform_weight, measured):
-            expected = call(original, *arguments)
-        run = _copied(attention) if _is_training(model) else attention
+    own_call = call or (lambda model, *given: model(*given))
+
+    def run(model: torch.nn.Module) -> Any:  # on copies, which it may write to
         with _seeded():
-            outputs = call(run, *arguments)
+            return own_call(model, *tree_map_only(Tensor, torch.clone, arguments))
+
+    _require_held_weights(original, chosen, run)
+    measured: dict[str, list[Call]] = {path: [] for path in chosen}
+    with torch.no_grad():
+        with _compared(original, layers, uniform_weight, measured):
+            expected = run(original)
+        outputs = run(_copied(attention) if _is_training(model) else attention)
         # Counted in a run of its own: FlexAttention does not run while operators are watched.
         for module in (watched := _copied(attention)).modules():
             if isinstance(module, AttentionConv):
                 module.backend = "shift"
-        with _seeded(), _counted(watched, left) as functions:
-            call(watched, *arguments)
+        _replay(watched, measured)
+        with convolving_functions(watched, left) as functions:
+            replayed = run(watched)
     lines = []
     for path, layer in layers.items():
-        differences = [difference for difference, _ in measured[path]]
-        bounds = [bound for _, bound in measured[path]]
-        known = [bound for bound in bounds if bound is not None]
-        lines.append(
-            LayerReport(
-                path or type(model).__name__,
-                layer.heads,
-                layer.groups,
-                float(np.max(differences)) if differences else None,
-                max(known) if known and len(known) == len(bounds) else None,
-            )
-        )
-    difference, most, same = _output_difference(expected, outputs)
+        calls = [call.measured for call in measured[path]]
+        lines.append(reported(path or type(model).__name__, layer.heads, layer.groups, calls))
+    difference, most, same = output_difference(_arrays(expected), _arrays(outputs)) or (None,) * 3
     everything_left = (*_lines(left), *functions)
-    return Converted(attention, Report(tuple(lines), difference, most, same, everything_left))
+    replay = output_difference(_arrays(expected), _arrays(replayed))
+    rest = replay is not None and replay[0] == 0
+    report = Report(tuple(lines), difference, most, same, everything_left, rest_is_same=rest)
+    return Converted(attention, report)
 
 
 def _lines(left: dict[str, str]) -> list[str]:
@@ -157,13 +159,13 @@ def _chosen(
     left: dict[str, str] = {}
     for path, module in model.named_modules(remove_duplicate=False):
         if isinstance(module, convolutions._ConvNd):
-            reason = _reason_to_keep(module)
+            reason = reason_to_keep(module)
             if where is not None and not where(path, module):
                 reason = NOT_CHOSEN
             elif pointwise == "keep" and math.prod(module.kernel_size) == 1:
                 reason = KEPT
             if reason is None:
-                _require_own_weight(path, module)
+                require_own_weight(path, module)
                 chosen[path] = module
             else:
                 left[path] = reason
@@ -172,10 +174,10 @@ def _chosen(
             f"model={type(model).__name__} holds no convolution that becomes attention"
             + "".join(f"; {line}" for line in _lines(left))
         )
-    owners = {id(p): path for path, conv in chosen.items() for p in conv.parameters()}
+    owners = {_place(p): path for path, conv in chosen.items() for p in conv.parameters()}
     for path, module in model.named_modules():
         for name, parameter in module.named_parameters(recurse=False):
-            path_of_owner = owners.get(id(parameter), path)
+            path_of_owner = owners.get(_place(parameter), path)
             owner = chosen.get(path_of_owner, module)
             if owner is not module:
                 raise ValueError(
@@ -186,69 +188,67 @@ def _chosen(
     return chosen, left
 
 
-def _reason_to_keep(module: Any) -> str | None:
-    """Why attention does not express it; None if it does."""
-    axes = len(module.kernel_size)
-    if axes not in CONVOLUTIONS:
-        return f"{axes} axes of space, where attention takes sequences and images"
-    if isinstance(module, torch.nn.modules.lazy.LazyModuleMixin):
-        return "its weight is not there before the first call; call the model once"
-    if not module.weight.is_floating_point():
-        return f"{module.weight.dtype}, where attention takes floating point"
-    kind = type(module)
-    plain = next((base for base in PLAIN if isinstance(module, base)), None)
-    if plain is None:
-        return f"{kind.__name__} is no convolution of PyTorch's own"
-    names = ("forward", "_conv_forward", "__call__")
-    own = [name for name in names if getattr(kind, name, None) is not getattr(plain, name, None)]
-    if own and not has_xla_padding(module):
-        return f"{kind.__name__} has a {own[0]} of its own"
-    if "forward" in vars(module):
-        return "its forward was replaced"
-    return None
+def _place(parameter: Tensor) -> tuple[int, int]:
+    """Where the numbers of a parameter stand, which two may share; itself where that is nowhere."""
+    if parameter.is_meta or not parameter.numel():
+        return id(parameter), -1
+    return parameter.data_ptr(), parameter.numel()
 
 
-def _require_own_weight(path: str, module: Any) -> None:
-    """Refuse hooks, and weights that are computed at each call, in which attention has no part.
+def _require_held_weights(
+    model: torch.nn.Module, chosen: Mapping[str, Any], run: Callable[[torch.nn.Module], Any]
+) -> None:
+    """Refuse layers that are called with another weight than the model holds.
 
-    Raises:
-        ValueError: With what to do.
+    All parameters and buffers of a copy are moved first, up and down by one, or up alone where the
+    model does not run so. So a weight that is computed from others shows also where an earlier call
+    has left it in its place, and a projection of the weights where they were its own.
     """
-    where = path or "the model"
-    tail = "before to_attention, or leave it out with where="
-    if parametrize.is_parametrized(module):
-        name = next(iter(module.parametrizations))
-        kinds = [type(part).__name__ for part in module.parametrizations[name]]
-        raise ValueError(
-            f"{where}: its {name} is computed by the parametrisation {', '.join(kinds)}, but "
-            "expected a parameter; call torch.nn.utils.parametrize.remove_parametrizations("
-            f"layer, {name!r}) {tail}"
-        )
-    remedies = {
-        "WeightNorm": ("weight norm", "remove_weight_norm(layer)"),
-        "SpectralNorm": ("spectral norm", "remove_spectral_norm(layer)"),
-    }
-    for hook in module._forward_pre_hooks.values():
-        kind = type(hook).__name__
-        if isinstance(hook, torch.nn.utils.prune.BasePruningMethod):
-            name = hook._tensor_name
-            found = ("pruning", f"prune.remove(layer, {name!r})")
-        elif kind in remedies:
-            found = remedies[kind]
-        else:
+    for down in (True, False):
+        if (computed := _computed_weights(model, chosen, run, down)) is None:
             continue
-        raise ValueError(
-            f"{where}: its weight is computed by {found[0]} at each call, but expected a "
-            f"parameter; call torch.nn.utils.{found[1]} {tail}"
-        )
-    hooks = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
-    for attribute in hooks:
-        for hook in getattr(module, attribute).values():
-            name = getattr(hook, "__qualname__", type(hook).__name__)
+        for path in computed:
             raise ValueError(
-                f"{where} has the hook {name}, but expected a convolution without hooks, which "
-                f"would not be called; remove it {tail}"
+                f"{path or 'the model'}: the model computes its weight at each call, but expected "
+                "a convolution that keeps its weight: attention in its place would not follow. Put "
+                "the weight in its place once and take out what computes it, or leave it out with "
+                "where="
             )
+        return
+
+
+def _computed_weights(
+    model: torch.nn.Module,
+    chosen: Mapping[str, Any],
+    run: Callable[[torch.nn.Module], Any],
+    down: bool,
+) -> list[str] | None:
+    """The layers whose weight in a run is not the moved one; None where the model does not run."""
+    moved, computed = _copied(model), list[str]()
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for tensor in (*moved.parameters(), *moved.buffers()):
+            if tensor.is_floating_point():
+                signs = torch.randint(0, 2, tensor.shape, generator=generator) * 2 - 1
+                tensor.add_(signs.to(tensor) if down else 1)
+
+    def watch(path: str, conv: Any) -> None:
+        weight = conv.weight.detach().clone()
+
+        def compare(module: Any, _: Any) -> None:
+            if not torch.equal(module.weight, weight):
+                computed.append(path)
+
+        conv.register_forward_pre_hook(compare)
+
+    for path in chosen:
+        watch(path, moved.get_submodule(path))
+    try:
+        with torch.no_grad():
+            run(moved)
+    except Exception:  # the model's own: it need not run with any parameters
+        return None
+    return computed
 
 
 def _copied(model: torch.nn.Module) -> torch.nn.Module:
@@ -286,7 +286,7 @@ def _compared(
     model: torch.nn.Module,
     layers: dict[str, AttentionConv],
     uniform_weight: float,
-    measured: dict[str, list[tuple[float, float | None]]],
+    measured: dict[str, list[Call]],
 ) -> Iterator[None]:
     """Each convolution of the model is compared with its layer at every call."""
     handles = []
@@ -298,12 +298,13 @@ def _compared(
         names = paths[id(module)]
         layer = layers[names[0]]
         result = layer(*args, **kwargs)
-        difference = _largest([(result.double() if _has_double(result) else result) - output])
+        difference, most = largest([_array(result) - _array(output)]), largest([_array(output)])
         inputs = args[0] if args else next(iter(kwargs.values()))
         size = (args[1] if len(args) > 1 else None) or kwargs.get("output_size")
         bound = _bound(module, layer, inputs, size, uniform_weight)
+        copied = output.clone()  # what comes next may write into it
         for name in names:
-            measured[name].append((difference, bound))
+            measured[name].append(Call(Measured(difference, bound, most), copied))
 
     for names in paths.values():
         module = model.get_submodule(names[0])
@@ -313,6 +314,14 @@ def _compared(
     finally:
         for handle in handles:
             handle.remove()
+
+
+def _replay(attention: torch.nn.Module, measured: dict[str, list[Call]]) -> None:
+    """Layers that give the outputs of their convolutions, call by call, while there are any."""
+    modules = {attention.get_submodule(path): calls for path, calls in measured.items()}
+    for module, calls in modules.items():
+        outputs = iter([each.output for each in calls])
+        module.register_forward_hook(lambda *_, outputs=outputs: next(outputs, None))
 
 
 def _bound(
@@ -342,54 +351,11 @@ def _bound(
     score = math.log(keys) + abs(math.log(1 / epsilon - 1)) + 1
     steps = 2 * keys + (products + 2) * layer.heads + 16 * score + 64
     tallest = (1 + float(weight.max())) * (1 + float(magnitudes.max()))
-    inflation = 1 + 2 * _gamma(keys + products + 16, ROUNDOFF[torch.float32])
+    inflation = 1 + 2 * gamma_or_infinite(keys + products + 16, ROUNDOFF[torch.float32])
     majorant = float((whole + spread * everywhere).max()) * inflation
     floor = 4 * steps * torch.finfo(torch.float32).tiny * tallest
-    gamma = _gamma(steps, roundoff) + _gamma(products + 1, roundoff)
-    return gamma * majorant + floor
-
-
-def _gamma(steps: float, roundoff: float) -> float:
-    return steps * roundoff / (1 - steps * roundoff) if steps * roundoff < 1 else math.inf
-
-
-class _Functions(TorchDispatchMode):
-    """Which convolutions run that are those of no module that is known."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.inside = 0
-        self.lines: dict[str, None] = {}
-
-    def __torch_dispatch__(
-        self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
-        if function._schema.name in ("aten::convolution", "aten::conv2d") and not self.inside:
-            self.lines[f"a function's, kernel {tuple(args[1].shape)}"] = None
-        return function(*args, **kwargs or {})
-
-
-@contextmanager
-def _counted(model: torch.nn.Module, left: dict[str, str]) -> Iterator[dict[str, None]]:
-    """The convolutions that functions compute while the model runs, one line each."""
-    mode = _Functions()
-
-    def enter(*_: Any) -> None:
-        mode.inside += 1
-
-    def leave(*_: Any) -> None:
-        mode.inside -= 1
-
-    with ExitStack() as stack:
-        for path, module in model.named_modules():
-            if isinstance(module, AttentionConv) or path in left:
-                for handle in (
-                    module.register_forward_pre_hook(enter, prepend=True),
-                    module.register_forward_hook(leave, always_call=True),
-                ):
-                    stack.callback(handle.remove)
-        stack.enter_context(mode)
-        yield mode.lines
+    relative = gamma_or_infinite(steps, roundoff) + gamma_or_infinite(products + 1, roundoff)
+    return relative * majorant + floor
 
 
 @contextmanager
@@ -404,39 +370,13 @@ def _is_training(model: torch.nn.Module) -> bool:
     return any(module.training for module in model.modules())
 
 
-def _output_difference(expected: Any, outputs: Any) -> tuple[float, float, bool]:
-    """The largest difference of all outputs, the largest output, and whether classes agree.
-
-    Raises:
-        ValueError: Where the model gives no tensors.
-    """
-    pairs = [
-        (one, other)
-        for one, other in zip(tree_leaves(expected), tree_leaves(outputs), strict=True)
-        if isinstance(one, Tensor)
-    ]
-    if not pairs:
-        raise ValueError(
-            f"the model gives {type(expected).__name__} on the example, but expected a tensor, or "
-            "several in a tuple, list or dictionary"
-        )
-    same = all(
-        bool((one.argmax(-1) == other.argmax(-1)).all())
-        for one, other in pairs
-        if one.numel() and one.ndim and not one.is_complex() and one.dtype != torch.bool
-    )
-    wide = [
-        [x.cpu().to(torch.complex128 if x.is_complex() else torch.float64) for x in pair]
-        for pair in pairs
-    ]
-    differences = [torch.where(one == other, 0, other - one) for one, other in wide]
-    return _largest(differences), _largest([one for one, _ in wide]), same
+def _arrays(outputs: Any) -> Any:
+    """The tensors of what a model gives; as it is, if there are none."""
+    return [_array(x) for x in tree_leaves(outputs) if isinstance(x, Tensor)] or outputs
 
 
-def _largest(tensors: Sequence[Tensor]) -> float:
-    """The largest entry in absolute value; not a number if one is not."""
-    return float(np.max([float(t.abs().max()) if t.numel() else 0.0 for t in tensors]))
-
-
-def _has_double(tensor: Tensor) -> bool:
-    return tensor.device.type != "mps"
+def _array(tensor: Tensor) -> np.ndarray:
+    """On the host, of 64 bits."""
+    kind = torch.complex128 if tensor.is_complex() else torch.float64
+    array: np.ndarray = tensor.detach().cpu().to(kind).numpy()
+    return array

@@ -13,13 +13,13 @@ from initialization_comparison.results import read_results
 from initialization_comparison.run import run_trial
 from initialization_comparison.trials import INITIALIZERS, TUNING_SEED, Trial
 
+from convattn.data import datasets
+from convattn.data.cifar10_slice import Images
+from convattn.data.datasets import Dataset
 from convattn.files import hold_folder
-from convattn.lab.data import datasets
-from convattn.lab.data.datasets import Dataset
-from convattn.lab.training.optimizer import make_optimizer
-from convattn.lab.training.state import initial_state
-from convattn.lab.training.step import PICTURES, order_of_epoch, root_key
-from convattn.ledger.images.cifar10_slice import Images
+from convattn_lab.training.optimizer import make_optimizer
+from convattn_lab.training.state import initial_state
+from convattn_lab.training.step import PICTURES, order_of_epoch, root_key
 
 pytestmark = pytest.mark.slow
 IMAGES = 40
@@ -91,15 +91,15 @@ def test_a_run_that_broke_off_before_a_checkpoint_keeps_its_initial_parameters(
 def test_with_one_seed_all_initialisers_see_the_same_batches(noise, tmp_path, monkeypatch):
     seen = []
 
-    def caught(experiment, folder, *, initial, **named):
-        training, examples = experiment.training, experiment.examples
-        state = initial_state(experiment.model, make_optimizer(training, 8), training.seed)[1]
+    def caught(folder, settings, model, examples, *, initial, **named):
+        training = settings.training
+        state = initial_state(model, make_optimizer(training, 8), training.seed)[1]
         order = order_of_epoch(state, len(examples.train), 4).tolist()
         crops = jax.random.key_data(root_key(state, PICTURES)).tolist()
         seen.append(((examples.identity(), order, crops), initial))
         raise RuntimeError
 
-    monkeypatch.setattr(run, "run_experiment", caught)
+    monkeypatch.setattr(run, "begin_run", caught)
     for name, seed in (("truncated normal", 1), ("convolution, filters", 1), ("mimetic", 2)):
         with pytest.raises(RuntimeError):
             run_trial(Trial(name, IMAGES, 1e-3, seed), noise, tmp_path / name, tmp_path / "x.json")

@@ -30,10 +30,10 @@ from initialization_comparison.trials import (
     tuning,
 )
 
-from convattn.lab.data.datasets import read_dataset
-from convattn.lab.models.sizes import parameter_count
-from convattn.lab.models.state_dict import load_state_dict
-from convattn.lab.runs.materials import make_model
+from convattn.data.datasets import read_dataset
+from convattn.nnx.vision_transformer.state_dict import load_state_dict
+from convattn_lab.models.sizes import parameter_count
+from convattn_lab.runs.images import make_model
 
 SEEN = Snapshot(
     epoch=0,

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from convattn.lab.models.settings import EncoderSettings, ResNetSettings
-from convattn.lab.runs.directory import PRUNING, RESULT, RUN, RunDirectory
-from convattn.lab.runs.settings import RunSettings
-from convattn.lab.settings import to_json
-from convattn.lab.training.settings import TrainingSettings
-from convattn.lab.training.snapshots import write_snapshot
+from convattn_lab.models.settings import EncoderSettings, ResNetSettings
+from convattn_lab.runs.directory import PRUNING, RESULT, RUN, RunDirectory
+from convattn_lab.runs.settings import RunSettings
+from convattn_lab.settings import to_json
+from convattn_lab.training.settings import TrainingSettings
+from convattn_lab.training.snapshots import write_snapshot
 
 TINY = EncoderSettings(heads=(3, 2), width=8, inner=6)
 TOKENS = (4, 5)

@@ -7,7 +7,8 @@ from flax import nnx
 from lab.analysis.pictures import png_pixels, svg_ids, svg_text
 from lab.analysis.synthetic_runs import TINY, drawn_snapshot
 
-from convattn.lab.analysis.attention import (
+from convattn.diagnosis.picture import save_picture
+from convattn_lab.analysis.attention import (
     attended,
     draw_maps,
     image_maps,
@@ -16,10 +17,9 @@ from convattn.lab.analysis.attention import (
     position_figure,
     position_maps,
 )
-from convattn.lab.analysis.snapshots import central_query, query_attention
-from convattn.lab.models.settings import EncoderSettings
-from convattn.lab.models.sizes import abstract_model
-from convattn.networks.diagnosis.picture import save_picture
+from convattn_lab.analysis.snapshots import central_query, query_attention
+from convattn_lab.models.settings import EncoderSettings
+from convattn_lab.models.sizes import abstract_model
 
 QUERY = (1, 2)
 IMAGES = np.random.default_rng(0).normal(size=(3, 4, 6, 3)).astype(np.float32)

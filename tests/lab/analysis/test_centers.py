@@ -8,8 +8,9 @@ from lab.analysis.pictures import png_pixels, svg_ids, svg_text
 from lab.analysis.synthetic_runs import TINY, drawn_snapshot, write_run
 from scipy.stats import chi2
 
-from convattn.lab.analysis import centers
-from convattn.lab.analysis.centers import (
+from convattn.diagnosis.picture import save_picture
+from convattn_lab.analysis import centers
+from convattn_lab.analysis.centers import (
     GaussianHeads,
     centers_of_layers,
     centers_over_training,
@@ -19,8 +20,7 @@ from convattn.lab.analysis.centers import (
     radius,
     window,
 )
-from convattn.lab.models.settings import EncoderSettings
-from convattn.networks.diagnosis.picture import save_picture
+from convattn_lab.models.settings import EncoderSettings
 
 CENTER = np.array([1.5, -0.25])
 ROOT = np.array([[1.2, 0.7], [-0.3, 0.4]])

@@ -4,11 +4,11 @@ from lab.analysis.pictures import png_pixels, svg_ids, svg_text
 from lab.analysis.synthetic_runs import TINY, drawn_snapshot, write_pruning, write_run
 from rich.console import Console
 
-from convattn.lab.analysis.convolution import distance_history, distance_table, draw_distances
-from convattn.lab.analysis.snapshots import attention_matrix
-from convattn.lab.models.settings import EncoderSettings
-from convattn.networks.diagnosis.convolution_distance import convolution_distance
-from convattn.networks.diagnosis.picture import save_picture
+from convattn.diagnosis.convolution_distance import convolution_distance
+from convattn.diagnosis.picture import save_picture
+from convattn_lab.analysis.convolution import distance_history, distance_table, draw_distances
+from convattn_lab.analysis.snapshots import attention_matrix
+from convattn_lab.models.settings import EncoderSettings
 
 
 def test_every_snapshot_and_layer_is_measured(stored_run) -> None:

@@ -3,7 +3,7 @@ import json
 import pytest
 from lab.analysis.synthetic_runs import write_pruning, write_run
 
-from convattn.lab.analysis.curves import draw_curves, run_curves
+from convattn_lab.analysis.curves import draw_curves, run_curves
 
 
 def test_the_points_are_those_of_the_metrics(stored_run) -> None:

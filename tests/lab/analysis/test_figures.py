@@ -3,10 +3,10 @@ import sys
 import pytest
 from lab.analysis.synthetic_runs import TINY, write_run
 
-from convattn.lab.analysis import figures
-from convattn.lab.analysis.figures import draw_all, fitting_pictures
-from convattn.lab.models.settings import EncoderSettings, ResNetSettings
-from convattn.networks.diagnosis.picture import new_figure
+from convattn.diagnosis.picture import new_figure
+from convattn_lab.analysis import figures
+from convattn_lab.analysis.figures import draw_all, fitting_pictures
+from convattn_lab.models.settings import EncoderSettings, ResNetSettings
 
 CURVES, SHARED = {"curves"}, {"curves", "attention-position", "convolution"}
 

@@ -9,11 +9,11 @@ from flax import nnx
 from lab.analysis.synthetic_runs import write_run
 from lab.runs.tiny_runs import tiny_settings, write_pictures
 
-from convattn.cli.analyse import main
-from convattn.lab.analysis import prune as module
-from convattn.lab.analysis.attention import average_figure, image_figures
-from convattn.lab.analysis.curves import run_curves
-from convattn.lab.analysis.prune import (
+from convattn.data.datasets import read_dataset
+from convattn_lab.analysis import prune as module
+from convattn_lab.analysis.attention import average_figure, image_figures
+from convattn_lab.analysis.curves import run_curves
+from convattn_lab.analysis.prune import (
     Thresholds,
     attention_part,
     degenerate_heads,
@@ -22,17 +22,17 @@ from convattn.lab.analysis.prune import (
     pruned_settings,
     spreads_of_layers,
 )
-from convattn.lab.analysis.restored_run import restore_run
-from convattn.lab.analysis.run_summary import head_numbers
-from convattn.lab.data.datasets import read_dataset
-from convattn.lab.models.settings import EncoderSettings
-from convattn.lab.models.sizes import abstract_model
-from convattn.lab.runs.directory import RUN, RunDirectory
-from convattn.lab.runs.launch import launch
-from convattn.lab.runs.materials import make_model
-from convattn.lab.runs.settings import RunSettings
-from convattn.lab.training.images import test_accuracy as accuracy_of
-from convattn.lab.training.state import named_arrays
+from convattn_lab.analysis.restored_run import restore_run
+from convattn_lab.analysis.run_summary import head_numbers
+from convattn_lab.commands.analyse import main
+from convattn_lab.models.settings import EncoderSettings
+from convattn_lab.models.sizes import abstract_model
+from convattn_lab.runs.directory import RUN, RunDirectory
+from convattn_lab.runs.images import make_model
+from convattn_lab.runs.launch import launch
+from convattn_lab.runs.settings import RunSettings
+from convattn_lab.training.images import test_accuracy as accuracy_of
+from convattn_lab.training.state import named_arrays
 
 MODEL = EncoderSettings("gaussian", heads=(3,), width=4, inner=4, dropout=0.0)
 NEVER = Thresholds(eigenvalue=1e-300, condition=1e300)

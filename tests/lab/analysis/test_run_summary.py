@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 from lab.analysis.synthetic_runs import write_pruning, write_run
 
-from convattn.lab.analysis.run_summary import Pruning, read_pruning, read_summary, title_of
+from convattn_lab.analysis.run_summary import Pruning, read_pruning, read_summary, title_of
 
 
 def test_a_title_says_whose_accuracy_it_is(tmp_path) -> None:

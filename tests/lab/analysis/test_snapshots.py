@@ -7,14 +7,14 @@ from lab.analysis.synthetic_runs import TINY, drawn_snapshot, gaussian_scores, w
 from convattn.encodings import GaussianEncoding
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.dense import softmax_weights
-from convattn.lab.analysis.snapshots import (
+from convattn.operators.shifts import TokenGrid
+from convattn_lab.analysis.snapshots import (
     attention_matrix,
     query_attention,
     read_layers,
     spread_epochs,
 )
-from convattn.lab.models.settings import ResNetSettings
-from convattn.operators.shifts import TokenGrid
+from convattn_lab.models.settings import ResNetSettings
 
 SIDES = (3, 4)
 RNG = np.random.default_rng(3)

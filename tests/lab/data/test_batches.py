@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from convattn.lab.data import Images
-from convattn.lab.data.augmentation.settings import Augmentation
-from convattn.lab.data.batches import (
+from convattn.data import Images
+from convattn_lab.data.augmentation.settings import Augmentation
+from convattn_lab.data.batches import (
     draw_augmentation,
     epoch_order,
     example_keys,

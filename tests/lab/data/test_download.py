@@ -8,8 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
-from convattn.lab.data import DataIntegrityError
-from convattn.lab.data.download import ARCHIVES, LARGEST, Archive, download_archive
+from convattn.data import DataIntegrityError
+from convattn_lab.data.download import ARCHIVES, LARGEST, Archive, download_archive
 
 CONTENT = np.random.default_rng(0).integers(0, 256, 300_000, np.uint8).tobytes()
 ARCHIVE = Archive("good.tar.gz", hashlib.md5(CONTENT).hexdigest())

@@ -3,8 +3,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from convattn.lab.data import validation_split
-from convattn.ledger.images.cifar10_slice import Images
+from convattn.data.cifar10_slice import Images
+from convattn_lab.data import validation_split
 
 
 def numbered(*counts: int) -> Images:

@@ -3,7 +3,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from convattn.lab.data import Images, channel_statistics, load_cifar10_slice, statistics
+from convattn.data import Images, load_cifar10_slice
+from convattn_lab.data import channel_statistics, statistics
 
 
 def images_of(pixels: np.ndarray) -> Images:

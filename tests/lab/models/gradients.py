@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from convattn.lab.training.state import named_leaves
+from convattn_lab.training.state import named_leaves
 
 
 def unreached(model: Any, inputs: Any) -> list[str]:

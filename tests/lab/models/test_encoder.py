@@ -12,11 +12,11 @@ from flax import nnx
 from lab.models.oracle import encoder_of
 from lab.models.tiny import ENCODINGS, SIZE, images, tiny
 
-from convattn.lab.models import encoder_layer
-from convattn.lab.models.build import build_model
-from convattn.lab.models.compute import compute_dtype
-from convattn.lab.models.settings import EncoderSettings, ResNetSettings
-from convattn.lab.models.sizes import abstract_model
+from convattn.nnx.layers.compute import compute_dtype
+from convattn_lab.models import encoder_layer
+from convattn_lab.models.build import build_model
+from convattn_lab.models.settings import EncoderSettings, ResNetSettings
+from convattn_lab.models.sizes import abstract_model
 
 # 64-bit arithmetic on both sides, in other orders. A layer multiplies by maps of 8 to 48 inputs and
 # divides by the spread of a token; an error of a few hundred roundings, amplified by at most a few

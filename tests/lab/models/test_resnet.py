@@ -10,9 +10,9 @@ from comparison import assert_dtype, assert_equal, assert_within
 from flax import nnx
 from lab.models.tiny import filled
 
-from convattn.lab.models.build import build_model
-from convattn.lab.models.settings import ResNetSettings
-from convattn.lab.models.sizes import abstract_model
+from convattn_lab.models.build import build_model
+from convattn_lab.models.settings import ResNetSettings
+from convattn_lab.models.sizes import abstract_model
 
 SETTINGS = ResNetSettings(channels=(3, 4), blocks=(1, 1))
 CLOSE = 2.0**-30  # as for the encoder: float64 in another order

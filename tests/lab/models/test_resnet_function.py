@@ -8,8 +8,8 @@ from comparison import assert_within
 from flax import nnx
 from networks.small import MEAN, NAMES, STD, small_attention, small_images, small_model
 
-from convattn.lab.models.resnet_function import folded, image_function, normalized_convolutions
 from convattn.networks.transformation.attention_of import attention_of
+from convattn_lab.models.resnet_function import folded, image_function, normalized_convolutions
 
 
 @pytest.mark.slow

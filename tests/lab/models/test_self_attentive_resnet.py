@@ -10,12 +10,12 @@ from comparison import assert_equal, assert_within
 from flax import nnx
 from lab.models.gradients import unreached
 
-from convattn.bounds.self_attentive_rounding import LARGEST_EXACT, two_head_error_bound
-from convattn.lab.models.build import build_model
-from convattn.lab.models.self_attentive_resnet import SelfAttentiveResNet, with_self_attention
-from convattn.lab.models.settings import SelfAttentiveResNetSettings
-from convattn.lab.models.sizes import parameter_count
-from convattn.ledger.evidence.exact_convolution import exact_convolution
+from convattn_lab.models.build import build_model
+from convattn_lab.models.self_attentive_resnet import SelfAttentiveResNet, with_self_attention
+from convattn_lab.models.settings import SelfAttentiveResNetSettings
+from convattn_lab.models.sizes import parameter_count
+from convattn_ledger.bounds.self_attentive_rounding import LARGEST_EXACT, two_head_error_bound
+from convattn_ledger.evidence.exact_convolution import exact_convolution
 
 TINY = SelfAttentiveResNetSettings(channels=(2, 4), blocks=(1, 1), key_features=3)
 KINDS = {
@@ -156,7 +156,7 @@ def test_the_network_of_convolutions_is_the_exact_one(integers):
 def test_at_a_large_bias_the_network_of_sac_is_that_of_convolutions(integers):
     """Off-target weights underflow, so that nothing is rounded: the logits are the same numbers."""
     model, images, expected, _ = integers
-    attentive = with_self_attention(model, exact=False)
+    attentive = with_self_attention(model, form="limit")
     assert attentive.blocks[0].first.operator.parameters.heads == 1
     assert_equal(4 * run(attentive, images), expected)
     assert not hasattr(model.blocks[0].first, "operator")  # what was given stays
@@ -165,7 +165,7 @@ def test_at_a_large_bias_the_network_of_sac_is_that_of_convolutions(integers):
 @pytest.mark.parametrize("mistake", ["tap", "bias"])
 def test_another_tap_or_a_small_bias_is_another_network(integers, mistake):
     model, images, expected, _ = integers
-    wrong = with_self_attention(model, exact=False, logit=5.0 if mistake == "bias" else None)
+    wrong = with_self_attention(model, form="limit", sharpness=5.0 if mistake == "bias" else None)
     if mistake == "tap":
         value = wrong.blocks[0].first.operator.value
         value[...] = jnp.roll(value[...], 1, axis=1)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from convattn.lab.models.build import build_model
-from convattn.lab.models.images import token_grid
-from convattn.lab.models.settings import EncoderSettings
+from convattn.nnx.layers.images import token_grid
+from convattn_lab.models.build import build_model
+from convattn_lab.models.settings import EncoderSettings
 
 
 @pytest.mark.slow

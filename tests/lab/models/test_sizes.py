@@ -8,14 +8,14 @@ import jax.numpy as jnp
 import pytest
 from flax import nnx
 
-from convattn.lab.models.images import token_grid
-from convattn.lab.models.settings import (
+from convattn.nnx.layers.images import token_grid
+from convattn_lab.models.settings import (
     EncoderSettings,
     ResNetSettings,
     SelfAttentiveResNetSettings,
 )
-from convattn.lab.models.sizes import abstract_model, flop_count, parameter_count
-from convattn.ledger.evidence import model_size
+from convattn_lab.models.sizes import abstract_model, flop_count, parameter_count
+from convattn_ledger.evidence import model_size
 
 PRUNED = (7, 5, 8, 7, 3, 9)
 SETTINGS = {

@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 import pytest
 from flax import nnx
-from lab.models.tiny_transformer import SETTINGS, SIZE
+from nnx.vision_transformer.tiny_transformer import SETTINGS, SIZE
 
-from convattn.lab.models.presets import cmhsa, deit_base, deit_small, vit_base
-from convattn.lab.models.sizes import FlopCount, abstract_model, flop_count, parameter_count
+from convattn_lab.models.presets import cmhsa, deit_base, deit_small, vit_base
+from convattn_lab.models.sizes import FlopCount, abstract_model, flop_count, parameter_count
 
 IMAGENET = {"classes": 1000, "image_size": (224, 224)}
 

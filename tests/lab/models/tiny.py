@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from convattn.lab.models.encoder import Encoder
-from convattn.lab.models.settings import EncoderSettings
-from convattn.lab.models.sizes import abstract_model
+from convattn_lab.models.encoder import Encoder
+from convattn_lab.models.settings import EncoderSettings
+from convattn_lab.models.sizes import abstract_model
 
 SIZE = (8, 6)
 ENCODINGS = ("quadratic", "gaussian", "learned", "content")

@@ -9,10 +9,10 @@ import pytest
 from comparison import assert_within
 from flax import nnx
 
-from convattn.lab.models.build import build_model
-from convattn.lab.models.settings import EncoderSettings, ResNetSettings
-from convattn.lab.runs.attention_snapshot import attention_snapshot, content_at_zero
 from convattn.operators.shifts import TokenGrid
+from convattn_lab.models.build import build_model
+from convattn_lab.models.settings import EncoderSettings, ResNetSettings
+from convattn_lab.runs.attention_snapshot import attention_snapshot, content_at_zero
 
 GRID = TokenGrid((3, 2), ((0, 0), (0, 0)))
 

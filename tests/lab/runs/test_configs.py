@@ -2,12 +2,12 @@
 
 import pytest
 
-from convattn.lab.runs.configs import find_configs, get_config
+from convattn_lab.runs.configs import find_configs, get_config
 
 GOOD = '''"""A title.
 
 More."""
-from convattn.lab.runs.settings import RunSettings
+from convattn_lab.runs.settings import RunSettings
 CONFIG = RunSettings()
 '''
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from convattn.lab.runs.directory import CONVERSION, RESULT, RunDirectory
-from convattn.lab.runs.settings import RunSettings
+from convattn_lab.runs.directory import CONVERSION, RESULT, RunDirectory
+from convattn_lab.runs.settings import RunSettings
 
 
 def test_what_is_written_is_read(tmp_path) -> None:

@@ -14,16 +14,15 @@ from flax import nnx
 from lab.runs.tiny_runs import tiny_settings, write_pictures
 from rich.console import Console
 
-from convattn.lab.data.datasets import read_dataset
-from convattn.lab.records.reasons import reasons_against
-from convattn.lab.records.record import experiment_row, record_of
-from convattn.lab.runs.arguments import read_arguments, repeating_command, with_images
-from convattn.lab.runs.directory import PRUNING, RunDirectory
-from convattn.lab.runs.facts import archive_md5
-from convattn.lab.runs.launch import launch
-from convattn.lab.runs.materials import make_model
-from convattn.lab.training.metrics import read_metrics
-from convattn.lab.training.state import named_arrays
+from convattn.data.datasets import read_dataset
+from convattn_lab.commands.cifar import PROGRAM, read_arguments
+from convattn_lab.commands.experiment import repeating_command, with_images
+from convattn_lab.records.record import experiment_row, record_of
+from convattn_lab.runs.directory import PRUNING, RunDirectory
+from convattn_lab.runs.images import archive_md5, make_model
+from convattn_lab.runs.launch import launch
+from convattn_lab.training.metrics import read_metrics
+from convattn_lab.training.state import named_arrays
 
 CONFIGS = Path(__file__).parents[3] / "experiments" / "configs"
 COMMAND = "python experiments/cifar.py --training.seed 0"
@@ -81,8 +80,8 @@ def test_the_folder_holds_what_was_done(run, pictures) -> None:
 def test_the_record_of_a_run_has_all_that_a_row_asks_for(run) -> None:
     """Too small for any row, but for no other reason: nothing is missing."""
     record = json.loads(json.dumps(record_of(run[0], "C20.gaussian")))
-    row = experiment_row("C20.gaussian").row
-    reasons = "; ".join(reasons_against(row, record))
+    row = experiment_row("C20.gaussian").experiment()
+    reasons = "; ".join(row.reasons_against(record))
     assert "run.images.archive_md5=" in reasons
     assert "result.test_images=2," in reasons
     assert "missing" not in reasons
@@ -110,7 +109,7 @@ def test_the_recorded_command_repeats_the_run(pictures, tmp_path, monkeypatch) -
     outcomes = []
     for name in ("one", "two"):
         given = read_arguments(words, CONFIGS)
-        command = repeating_command(words)
+        command = repeating_command(words, PROGRAM)
         settings = with_images(given.settings, given)
         outcomes.append(launch(settings, tmp_path / name, command=command))
         stored = RunDirectory(tmp_path / name).read_facts()["command"]
@@ -155,7 +154,7 @@ def test_other_images_under_the_same_path_are_refused(tmp_path) -> None:
 def launch_without_training(settings, folder, initial=None) -> None:
     """Until the training would begin."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("convattn.lab.runs.launch.train", stop)
+        patch.setattr("convattn_lab.runs.launch.train", stop)
         with pytest.raises(KeyboardInterrupt):
             launch(settings, folder, command=COMMAND, initial=initial)
 
@@ -170,11 +169,11 @@ def test_a_run_may_begin_with_given_parameters(pictures, tmp_path, monkeypatch) 
     initial = {name: array + 1 for name, array in drawn.items()}
     seen = []
 
-    def watch(model, *given, **named):
+    def watch(_training, _images, model, *given, **named):
         seen.append(named_arrays(nnx.state(model, nnx.Param)))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("convattn.lab.runs.launch.train", watch)
+    monkeypatch.setattr("convattn_lab.runs.launch.train", watch)
     for given in (initial, initial, None):  # the last as --resume does it
         with pytest.raises(KeyboardInterrupt):
             launch(settings, tmp_path / "run", command=COMMAND, initial=given)

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from pathlib import Path
 
-from convattn.lab.models.settings import VisionTransformerSettings
-from convattn.lab.runs.settings import ImageSettings
-from convattn.lab.training.settings import TrainingSettings
-from convattn.lab.two_phase.settings import ConversionSettings, TwoPhaseSettings
+from convattn.nnx.vision_transformer.settings import VisionTransformerSettings
+from convattn_lab.runs.settings import ImageSettings
+from convattn_lab.training.settings import TrainingSettings
+from convattn_lab.two_phase.settings import ConversionSettings, TwoPhaseSettings
 
 ONE = TrainingSettings(epochs=1, batch_size=4, optimizer="adamw", learning_rate=1e-2, warmup=0.5)
 

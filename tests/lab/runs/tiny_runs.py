@@ -6,14 +6,14 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from convattn.lab.models.settings import (
+from convattn.nnx.vision_transformer.settings import VisionTransformerSettings
+from convattn_lab.models.settings import (
     EncoderSettings,
     ResNetSettings,
     SelfAttentiveResNetSettings,
-    VisionTransformerSettings,
 )
-from convattn.lab.runs.settings import ImageSettings, RunSettings
-from convattn.lab.training.settings import TrainingSettings
+from convattn_lab.runs.settings import ImageSettings, RunSettings
+from convattn_lab.training.settings import TrainingSettings
 
 CLASSES = ("bird", "cat")
 SHORT = TrainingSettings(epochs=1, batch_size=2, optimizer="adamw", learning_rate=1e-3)

@@ -23,8 +23,8 @@ def main() -> None:
     import numpy as np
     from lab.training.tiny import Normalized, parts, placed, settings, training_images
 
-    from convattn.lab.training import step as steps_module
-    from convattn.lab.training.program import compile_program
+    from convattn_lab.training import step as steps_module
+    from convattn_lab.training.program import compile_program
 
     class ByGroups(Normalized):
         """Planted: BatchNorm by the statistics of each eighth of the batch."""

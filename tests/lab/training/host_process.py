@@ -31,14 +31,14 @@ def train_as(job: dict[str, Any], index: int) -> dict[str, Any]:
     from flax import nnx
     from lab.training.tiny import Normalized, run, settings, training_images
 
-    from convattn.lab.training import session
-    from convattn.lab.training.failures import ProcessesDiffer
-    from convattn.lab.training.images import TrainingImages
+    from convattn_lab.training import trainer
+    from convattn_lab.training.failures import ProcessesDiffer
+    from convattn_lab.training.images import TrainingImages
 
     plant = job.get("plant", {}) if index in job.get("in", ()) else {}
     folder, losses = Path(job["folder"]), list[float]()
-    compiled, check = session.compile_program, session.Session._check_losses
-    load, place = TrainingImages.load, session.place
+    compiled, check = trainer.compile_program, trainer._Session._check_losses
+    load, place = TrainingImages.load, trainer.place
 
     def compile_and_halt(*parts: Any) -> Any:
         program = compiled(*parts)
@@ -71,9 +71,9 @@ def train_as(job: dict[str, Any], index: int) -> dict[str, Any]:
     given |= {"learning_rate": 0.1, "warmup": 0.2, **plant.get("settings", {})}
     with ExitStack() as stack:
         for where, name, what in (
-            (session, "compile_program", compile_and_halt),
-            (session.Session, "_check_losses", note),
-            (session, "place", place_other),
+            (trainer, "compile_program", compile_and_halt),
+            (trainer._Session, "_check_losses", note),
+            (trainer, "place", place_other),
             (TrainingImages, "load", load_other),
         ):
             stack.enter_context(mock.patch.object(where, name, what))
@@ -98,7 +98,7 @@ def main(given: dict[str, Any]) -> None:
     for name, value in {**options, "jax_disable_most_optimizations": True}.items():
         jax.config.update(name, value)
     if "coordinator" in given:
-        from convattn.lab.training.hosts import start_processes
+        from convattn_lab.training.hosts import start_processes
 
         start_processes(given["coordinator"], 2, given["index"], patience=PATIENCE)
     for job in given["jobs"]:

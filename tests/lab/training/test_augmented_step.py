@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from lab.training.tiny import Dense, parts, settings, training_images
 
-from convattn.lab.data.augmentation.settings import Augmentation
-from convattn.lab.data.batches import example_keys
-from convattn.lab.training.step import PICTURES, make_step, order_of_epoch, root_key
+from convattn_lab.data.augmentation.settings import Augmentation
+from convattn_lab.data.batches import example_keys
+from convattn_lab.training.step import PICTURES, make_step, order_of_epoch, root_key
 
 pytestmark = pytest.mark.slow
 DEIT = Augmentation(1, rand_augment=9.0, mixup=0.8, cutmix=1.0, erasing=0.25)

@@ -3,7 +3,7 @@
 import jax
 import pytest
 
-from convattn.lab.training.devices import data_mesh
+from convattn_lab.training.devices import data_mesh
 
 
 def test_too_many_devices_are_refused():
@@ -15,7 +15,7 @@ def test_too_many_devices_are_refused():
 def test_the_batch_must_be_divisible(monkeypatch):
     """The next smaller multiple is named; for a batch below the number of devices, that number."""
     device = jax.local_devices()[0]
-    monkeypatch.setattr(jax, "local_devices", lambda: [device] * 8)
+    monkeypatch.setattr(jax, "local_devices", lambda *_: [device] * 8)
     with pytest.raises(ValueError, match=r"batch_size=100 is no multiple of the 8 .* take 96, or"):
         data_mesh(100)
     with pytest.raises(ValueError, match=r"batch_size=5 is no multiple of the 8 .* take 8, or"):

@@ -8,10 +8,9 @@ from comparison import assert_equal, assert_within, gamma
 from lab.training.test_step import cross_entropy_of
 from lab.training.tiny import CLASSES, SIDE, Normalized, parts, pictures, settings
 
-from convattn.lab.data.batches import put_on_device
-from convattn.lab.training.devices import replicated
-from convattn.lab.training.program import compile_evaluation
-from convattn.lab.training.state import named_arrays
+from convattn_lab.training.devices import place
+from convattn_lab.training.program import compile_evaluation
+from convattn_lab.training.state import named_arrays
 
 
 def logits_of(model, images):
@@ -41,7 +40,7 @@ def test_the_evaluation_is_that_of_numpy(batch):
     recipe, mesh, state, _, _ = parts(model, settings(label_smoothing=0.5))
     before = named_arrays(state)
     evaluate = compile_evaluation(recipe, mesh, batch)
-    loss, accuracy = evaluate(state, put_on_device(images, replicated(mesh)))
+    loss, accuracy = evaluate(state, place(recipe.examples.arrays(images), mesh))
     logits, size = logits_of(model, images)
     losses = cross_entropy_of(logits, images.labels, 0.0)
     right = logits.argmax(axis=1) == images.labels

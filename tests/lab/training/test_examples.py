@@ -11,10 +11,10 @@ from flax import nnx
 from lab.training.test_step import cross_entropy_of
 from lab.training.tiny import settings
 
-from convattn.lab.training.examples import TrainingExamples
-from convattn.lab.training.metrics import read_metrics
-from convattn.lab.training.step import correct_positions, cross_entropy, mean_over_positions
-from convattn.lab.training.trainer import train
+from convattn_lab.training.examples import TrainingExamples
+from convattn_lab.training.metrics import read_metrics
+from convattn_lab.training.step import correct_positions, cross_entropy, mean_over_positions
+from convattn_lab.training.trainer import train
 
 CLASSES, LENGTH = 3, 4
 
@@ -30,8 +30,8 @@ class Sequences(TrainingExamples):
     positions = LENGTH
     validation = None
 
-    def put(self, examples, sharding):
-        return jax.device_put({"tokens": examples}, sharding)
+    def arrays(self, examples):
+        return {"tokens": examples}
 
     def load(self, held, indices, keys, dtype):
         tokens = held["tokens"][indices]
@@ -62,7 +62,7 @@ def test_the_trainer_takes_several_targets_of_an_example(soft, tmp_path):
     """It learns to say them; shares are of all positions, and so lie between 0 and 1."""
     examples = Sequences(rows(64, 0), rows(9, 1), soft)
     given = settings(epochs=20, learning_rate=0.5, checkpoint_minutes=5.0)
-    outcome = train(Speaker(), examples, given, folder=tmp_path)
+    outcome = train(given, examples, Speaker(), tmp_path)
     assert outcome.status == "finished"
     assert outcome.test_accuracy == 1
     lines = read_metrics(tmp_path)

@@ -19,19 +19,19 @@ from lab.models.tiny import SIZE, tiny
 from lab.training.tiny import parts, settings, training_images
 
 import convattn as ca
+from convattn.data.cifar10_slice import Images
 from convattn.fast.options import AttentionOptions
 from convattn.fast.selection import BACK_ENDS
-from convattn.lab.models.build import build_model
-from convattn.lab.models.settings import ResNetSettings
-from convattn.lab.training.program import PLATFORMS, export_step, run_exported
-from convattn.lab.training.state import named_arrays
-from convattn.lab.training.step import make_step, order_of_epoch
-from convattn.ledger.images.cifar10_slice import Images
+from convattn_lab.models.build import build_model
+from convattn_lab.models.settings import ResNetSettings
+from convattn_lab.training.state import named_arrays
+from convattn_lab.training.step import make_step, order_of_epoch
 
 # The model and its parameters are float64 here. An exported program is compiled with a choice of
 # platform in it, so XLA fuses and orders it anew; an error of a few hundred roundings, amplified by
 # at most a few powers of ten through the norms, is far below this, and what is planted far above.
 CLOSE = 2.0**-30
+PLATFORMS = ("cpu", "cuda", "tpu")
 
 
 def model_of(name):
@@ -68,17 +68,29 @@ def images_of_size():
 def test_the_training_step_is_exported(name):
     recipe, _, state, data, steps = parts(model_of(name), settings(batch_size=4), images_of_size())
     order = order_of_epoch(state, 8, steps)
-    exported = export_step(recipe, steps, state, data, order)
+    leaves, structure = jax.tree.flatten((state, data, order))
+    step = make_step(recipe, steps)
+
+    @jax.jit
+    def flat(*leaves):  # serialised, it knows nothing of the classes of this library
+        return jax.tree.leaves(step(*jax.tree.unflatten(structure, leaves)))
+
+    exported = jax.export.export(flat, platforms=PLATFORMS)(*leaves)
     assert exported.platforms == PLATFORMS
     exported = carried(exported)
-    found, loss = run_exported(exported, state, data, order)
+
+    def run_exported(state):
+        *leaves, loss = exported.call(*jax.tree.leaves((state, data, order)))
+        return jax.tree.unflatten(jax.tree.structure(state), leaves), loss
+
+    found, loss = run_exported(state)
     expected, wanted = jax.jit(make_step(recipe, steps))(state, data, order)
     assert_within(loss, wanted, CLOSE, "loss")
     arrays = named_arrays(expected)
     for part, array in named_arrays(found).items():
         assert_within(array, arrays[part], CLOSE, part)
     assert int(found.step) == 1
-    other, _ = run_exported(exported, replace(state, key=state.key + 1), data, order)
+    other, _ = run_exported(replace(state, key=state.key + 1))
     moved = named_arrays(other.parameters)
     assert any(  # planted: another key
         np.abs(array - moved[part]).max() > 100 * CLOSE

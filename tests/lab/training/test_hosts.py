@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 from lab.training.host_process import EPOCHS, STEPS_OF_EPOCH
 
-from convattn.lab.runs.hosts import HostArguments
-from convattn.lab.training import hosts
-from convattn.lab.training.failures import ProcessesDiffer
-from convattn.lab.training.metrics import read_metrics
+from convattn_lab.commands.hosts import HostArguments
+from convattn_lab.training import hosts
+from convattn_lab.training.failures import ProcessesDiffer
+from convattn_lab.training.metrics import read_metrics
 
 SCRIPT = Path(__file__).with_name("host_process.py")
 LIMIT = 240.0

@@ -15,15 +15,16 @@ from comparison import assert_equal
 from lab.training.session_process import EPOCHS, settings_of_the_run
 from lab.training.tiny import Normalized, parts, pictures, training_images
 
-from convattn.lab.training.checkpoints import BEST, CHECKPOINTS, CheckpointStore
-from convattn.lab.training.metrics import read_metrics
-from convattn.lab.training.state import named_arrays
+from convattn_lab.training.checkpoints import BEST, CHECKPOINTS, CheckpointStore
+from convattn_lab.training.metrics import read_metrics
+from convattn_lab.training.state import named_arrays
 
 pytestmark = pytest.mark.slow
 SCRIPT = Path(__file__).with_name("session_process.py")
 PATHS = [str(SCRIPT.parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
 STEPS = 4 * EPOCHS
 TIMES = ("seconds", "images_per_second")
+TRIALS = int(os.environ.get("CONVATTN_KILLED_RUNS", "1"))  # `make crash` makes more
 
 
 @contextmanager
@@ -97,9 +98,10 @@ def being_written(folder):
     return place.is_dir() and any("tmp" in name for name in os.listdir(place))
 
 
-def test_killed_at_random_moments(tmp_path, cache_folder, whole):
+@pytest.mark.parametrize("seed", range(5, 5 + TRIALS))
+def test_killed_at_random_moments(tmp_path, cache_folder, whole, seed):
     """Drawn for each process: after some time, after some more steps, or amid a checkpoint."""
-    draw = random.Random(5)
+    draw = random.Random(seed)
     reached, kills = [], []
     for kill in ("steps", "writing", "time", "writing"):
         begun = newest(tmp_path)

@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from convattn.lab.training.metrics import FILE_NAME, MetricsLog, read_metrics
+from convattn_lab.training.metrics import FILE_NAME, MetricsLog, read_metrics
 
 
 def write(folder, steps, begin=0):

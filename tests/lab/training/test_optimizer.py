@@ -11,11 +11,11 @@ from comparison import assert_equal, assert_within, gamma
 from flax import nnx
 from lab.models.tiny import ENCODINGS, tiny
 
-from convattn.lab.models.build import build_model
-from convattn.lab.models.settings import ResNetSettings
-from convattn.lab.training.optimizer import decays, learning_rate_schedule, make_optimizer
-from convattn.lab.training.settings import TrainingSettings
-from convattn.lab.training.state import named_leaves
+from convattn_lab.models.build import build_model
+from convattn_lab.models.settings import ResNetSettings
+from convattn_lab.training.optimizer import decays, learning_rate_schedule, make_optimizer
+from convattn_lab.training.settings import TrainingSettings
+from convattn_lab.training.state import named_leaves
 
 STEPS = 6
 

@@ -6,10 +6,10 @@ import pytest
 from comparison import assert_equal
 from lab.training.tiny import Convolved, Normalized, parts, placed, settings
 
-from convattn.lab.training import program as programs
-from convattn.lab.training.program import compile_program, has_convolution, is_finite
-from convattn.lab.training.state import named_arrays, named_leaves
-from convattn.lab.training.step import make_step, order_of_epoch
+from convattn_lab.training import program as programs
+from convattn_lab.training.program import compile_program, has_convolution, is_finite
+from convattn_lab.training.state import named_arrays, named_leaves
+from convattn_lab.training.step import make_step, order_of_epoch
 
 
 def compiled(model):

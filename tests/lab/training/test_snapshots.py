@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from comparison import assert_equal
 
-from convattn.lab.training.snapshots import read_snapshot, snapshot_epochs, write_snapshot
+from convattn_lab.training.snapshots import read_snapshot, snapshot_epochs, write_snapshot
 
 
 def test_snapshots_come_back_in_order(tmp_path):

@@ -6,8 +6,8 @@ import pytest
 from comparison import assert_equal
 from lab.training.tiny import Normalized, settings
 
-from convattn.lab.training.optimizer import make_optimizer
-from convattn.lab.training.state import (
+from convattn_lab.training.optimizer import make_optimizer
+from convattn_lab.training.state import (
     initial_state,
     named_arrays,
     named_leaves,

@@ -11,8 +11,8 @@ from comparison import assert_equal, assert_within, gamma
 from flax import nnx
 from lab.training.tiny import CLASSES, SIDE, Dense, parts, settings, training_images
 
-from convattn.lab.training.state import named_leaves
-from convattn.lab.training.step import cross_entropy, make_step, order_of_epoch
+from convattn_lab.training.state import named_leaves
+from convattn_lab.training.step import cross_entropy, make_step, order_of_epoch
 
 
 def cross_entropy_of(logits, labels, smoothing):

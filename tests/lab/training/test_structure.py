@@ -13,9 +13,9 @@ import pytest
 from flax import nnx
 from lab.training.tiny import CLASSES, SIDE, Convolved, Dense, Normalized
 
-from convattn.lab.models.build import build_model
-from convattn.lab.models.settings import EncoderSettings
-from convattn.lab.training.structure import describe, digest_of_structure
+from convattn_lab.models.build import build_model
+from convattn_lab.models.settings import EncoderSettings
+from convattn_lab.training.structure import describe, digest_of_structure
 
 
 class Holding(nnx.Module):

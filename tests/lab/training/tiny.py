@@ -9,17 +9,17 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from convattn.lab.data.augmentation.settings import Augmentation
-from convattn.lab.data.batches import DeviceImages, put_on_device
-from convattn.lab.models.dropout import drop
-from convattn.lab.training.devices import data_mesh, replicated, spread
-from convattn.lab.training.images import TrainingImages
-from convattn.lab.training.optimizer import make_optimizer
-from convattn.lab.training.settings import TrainingSettings
-from convattn.lab.training.state import TrainState, initial_state
-from convattn.lab.training.step import Recipe
-from convattn.lab.training.trainer import Outcome, train
-from convattn.ledger.images.cifar10_slice import Images
+from convattn.data.cifar10_slice import Images
+from convattn.nnx.layers.dropout import drop
+from convattn_lab.data.augmentation.settings import Augmentation
+from convattn_lab.data.batches import DeviceImages
+from convattn_lab.training.devices import data_mesh, place, spread
+from convattn_lab.training.images import TrainingImages
+from convattn_lab.training.optimizer import make_optimizer
+from convattn_lab.training.settings import TrainingSettings
+from convattn_lab.training.state import TrainState, initial_state
+from convattn_lab.training.step import Recipe
+from convattn_lab.training.trainer import Outcome, train
 
 CLASSES, SIDE = 3, 4
 
@@ -108,18 +108,17 @@ def parts(
     optimizer = make_optimizer(given, given.epochs * steps)
     structure, state = initial_state(model, optimizer, given.seed)
     recipe = Recipe(structure, optimizer, given, images, spread(mesh))
-    return recipe, mesh, placed(state, mesh), put_on_device(images.train, replicated(mesh)), steps
+    data = place(images.arrays(images.train), mesh)
+    return recipe, mesh, placed(state, mesh), data, steps
 
 
 def placed(state: TrainState, mesh: Any) -> TrainState:
     """A copy of a state, on the devices of a mesh."""
-    from convattn.lab.training.devices import replicated
-
-    return jax.device_put(jax.tree.map(np.array, state), replicated(mesh))
+    return place(jax.tree.map(np.array, state), mesh)
 
 
 def run(folder: Path, given: TrainingSettings | None = None, **options: Any) -> Outcome:
     """Train a tiny model in a folder."""
     model = options.pop("model", None) or Normalized()
     images = options.pop("images", None) or training_images()
-    return train(model, images, given or settings(), folder=folder, **options)
+    return train(given or settings(), images, model, folder, **options)

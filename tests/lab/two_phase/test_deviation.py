@@ -7,13 +7,13 @@ import jax.numpy as jnp
 import pytest
 from comparison import assert_within
 from flax import nnx
-from lab.models.tiny_transformer import CONVOLUTION, images, network
+from nnx.vision_transformer.tiny_transformer import CONVOLUTION, images, network
 
-from convattn.lab.two_phase.conversion_check import failure, seen_of
-from convattn.lab.two_phase.deviation import deviation
-from convattn.lab.two_phase.mixing_bound import attention_bound
-from convattn.lab.two_phase.settings import ConversionSettings, phase_two_settings
-from convattn.lab.two_phase.transfer import transfer
+from convattn_lab.two_phase.conversion_check import failure, seen_of
+from convattn_lab.two_phase.deviation import deviation
+from convattn_lab.two_phase.mixing_bound import attention_bound
+from convattn_lab.two_phase.settings import ConversionSettings, phase_two_settings
+from convattn_lab.two_phase.transfer import transfer
 
 EXACT, LIMIT = ConversionSettings("exact"), ConversionSettings("limit")
 SETTINGS = replace(CONVOLUTION, depth=1, kernel_size=3)

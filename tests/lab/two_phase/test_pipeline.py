@@ -1,9 +1,7 @@
 """Both phases at a small scale: what is written, what is gone on with, and what is refused."""
 
 import json
-import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,31 +9,21 @@ from comparison import assert_equal
 from flax import nnx
 from lab.runs.tiny_pipeline import tiny_pipeline
 
-from convattn.cli.experiments.two_phase import main
-from convattn.lab.analysis.restored_run import restore_run
-from convattn.lab.records.record import record_of
-from convattn.lab.runs.directory import RunDirectory, read_json, write_json
-from convattn.lab.settings import to_json
-from convattn.lab.training.failures import NonFiniteLoss
-from convattn.lab.training.metrics import read_metrics
-from convattn.lab.training.session import Outcome
-from convattn.lab.training.state import named_arrays
-from convattn.lab.two_phase import comparison, convert_run, pipeline
-from convattn.lab.two_phase.comparison import ComparisonDirectory
-from convattn.lab.two_phase.comparison import compare as compare_all
-from convattn.lab.two_phase.comparison_table import comparison_rows, gradient_rows, markdown
-from convattn.lab.two_phase.conversion_check import ConversionFailed
-from convattn.lab.two_phase.pictures import draw_comparison, draw_phases, phase_curves
-from convattn.lab.two_phase.pipeline import run_two_phase
-from convattn.lab.two_phase.settings import (
-    ComparisonSettings,
+from convattn_lab.analysis.restored_run import restore_run
+from convattn_lab.records.record import record_of
+from convattn_lab.runs.directory import RunDirectory, read_json
+from convattn_lab.training.metrics import read_metrics
+from convattn_lab.training.state import named_arrays
+from convattn_lab.training.trainer import Outcome
+from convattn_lab.two_phase import convert_run, pipeline
+from convattn_lab.two_phase.conversion_check import ConversionFailed
+from convattn_lab.two_phase.pipeline import run_two_phase
+from convattn_lab.two_phase.settings import (
     ConversionSettings,
-    comparison_from_json,
     two_phase_from_json,
 )
-from convattn.lab.two_phase.transfer import transfer
+from convattn_lab.two_phase.transfer import transfer
 
-CONFIGS = Path(__file__).parents[3] / "experiments" / "configs" / "two_phase"
 pytestmark = pytest.mark.slow
 
 
@@ -169,84 +157,6 @@ def test_if_the_check_fails_nothing_is_trained(trained, tmp_path, monkeypatch) -
     with pytest.raises(ConversionFailed, match=r"layer 1 differs by up to .* Nothing was trained"):
         convert_run.begin_phase_two(one, tmp_path / "phase2", settings)
     assert not (tmp_path / "phase2").exists()
-
-
-def test_a_failed_check_ends_the_command_with_1(tmp_path, monkeypatch, capsys) -> None:
-    def failed(*given, **more):
-        raise ConversionFailed("layer 1 is wrong")
-
-    monkeypatch.setattr(pipeline, "run_two_phase", failed)
-    words = ["--output-dir", str(tmp_path / "run")]
-    assert main(words, configs=CONFIGS) == 1
-    assert capsys.readouterr().err == "experiments/two_phase.py: layer 1 is wrong\n"
-
-
-def test_the_curves_of_both_phases_go_on_one_from_the_other(trained) -> None:
-    folder, *_ = trained
-    phases = folder / "phase1", folder / "phase2"
-    curves = phase_curves(*phases, "accuracy")
-    assert [curve.points[:, 0].tolist() for curve in curves] == [[1], [2], [1], [1, 2]]
-    converted = RunDirectory(phases[1]).read_conversion()["test"]["after"]
-    assert curves[3].points[0].tolist() == [1, converted]
-    figure = draw_phases(*phases, "title")
-    assert [len(axes.lines) for axes in figure.axes] == [4, 4]
-
-
-# ------------------------------------------------------------------------------------- comparison
-@pytest.mark.slow
-def test_a_comparison_trains_each_way_once_and_makes_tables(trained, tmp_path, monkeypatch) -> None:
-    folder, settings, *_ = trained
-    shutil.copytree(folder / "phase1", tmp_path / "phase1")
-    few = ComparisonSettings(settings, (0,), ("exact-0.5", "random"), ("without",), True)
-    real = comparison.train_once
-    stopped = {"random-without": "stopped"}
-
-    def train(run, folder, *given):
-        if folder.name.startswith("only"):
-            raise NonFiniteLoss("the loss of step 1 is nan", 1, 0.1, None)
-        return stopped.pop(folder.name, None) or real(run, folder, *given)
-
-    monkeypatch.setattr(comparison, "train_once", train)
-    (tmp_path / "out" / "seed-0").mkdir(parents=True)
-    write_json(tmp_path / "out" / "comparison.json", {"settings": to_json(few), "command": ""})
-    (tmp_path / "phase1").rename(tmp_path / "out" / "seed-0" / "phase1")  # it goes on from there
-    assert compare_all(few, tmp_path / "out", command="compare it") is False
-    assert compare_all(few, tmp_path / "out", command="compare it") is True
-    directory = ComparisonDirectory(tmp_path / "out")
-    stored = read_json(tmp_path / "out" / "comparison.json")
-    assert comparison_from_json(stored["settings"]) == few
-    rows = {row["name"]: row for row in comparison_rows(few, directory)}
-    assert list(rows) == [
-        "phase1",
-        "exact-0.5-without",
-        "random-without",
-        "only-convolution",
-        "only-attention",
-    ]
-    first = RunDirectory(directory.run(0, "phase1")).read_result()["test_accuracy"]
-    assert rows["phase1"]["accuracy"] == {"mean": first, "deviation": None, "count": 1}
-    assert rows["exact-0.5-without"]["converted"]["mean"] == first
-    assert rows["random-without"]["converted"]["mean"] is None
-    assert rows["only-attention"]["accuracy"]["count"] == 0  # it diverged
-    (gradients,) = gradient_rows(few, directory)
-    assert gradients["groups"]["W_K"]["zeros"] == [10 * 48 * 49]
-    text = markdown(list(rows.values()), [gradients], 1)
-    assert "| exact, ε = 0.5 | without |" in text
-    assert "0 exactly" in text
-    pictures = draw_comparison(few, directory)
-    assert [path.name for path in pictures[::2]] == [
-        "figure2-loss.png",
-        "figure2-accuracy.png",
-        "conversions-loss.png",
-        "conversions-accuracy.png",
-    ]
-    run = RunDirectory(directory.run(0, "exact-0.5-without")).read_settings()
-    assert run.training.warmup == 0
-    drawn = RunDirectory(directory.run(0, "random-without"))
-    assert (drawn.read_settings().model.heads, drawn.read_initial()) == (9, None)
-    other = replace(few, pipeline=replace(settings, check_images=1))
-    with pytest.raises(ValueError, match=r"other settings \(they differ in check_images\)"):
-        compare_all(other, tmp_path / "out", command="")
 
 
 def test_outcomes_are_as_the_trainer_gives_them(monkeypatch, pictures, tmp_path) -> None:

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from comparison import assert_equal, assert_within, gamma
 from flax import nnx
-from lab.models.tiny_transformer import CONVOLUTION, SETTINGS, images, network
+from nnx.vision_transformer.tiny_transformer import CONVOLUTION, SETTINGS, images, network
 
 from convattn.fast.application import apply_attention
-from convattn.lab.models.convolution_mixing import convolve_tokens
-from convattn.lab.models.presets import cmhsa
-from convattn.lab.two_phase.mixing_bound import attention_bound
-from convattn.lab.two_phase.settings import ConversionSettings, phase_two_settings
-from convattn.lab.two_phase.transfer import convert_layer, transfer
+from convattn.nnx.vision_transformer.convolution_mixing import convolve_tokens
 from convattn.operators.convolution import conv
 from convattn.operators.patches import patchify
+from convattn_lab.models.presets import cmhsa
+from convattn_lab.two_phase.mixing_bound import attention_bound
+from convattn_lab.two_phase.settings import ConversionSettings, phase_two_settings
+from convattn_lab.two_phase.transfer import convert_layer, transfer
 
 EXACT, LIMIT = ConversionSettings("exact"), ConversionSettings("limit")
 CASES = {

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from convattn.ledger.audit.float_format import (
+from convattn_ledger.audit.float_format import (
     available_formats,
     bit_patterns,
     float_format,

@@ -2,7 +2,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from convattn.ledger.audit.matmul_precision import (
+from convattn_ledger.audit.matmul_precision import (
     BITS,
     PATTERNS,
     PRECISIONS,

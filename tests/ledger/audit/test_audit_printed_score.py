@@ -5,8 +5,8 @@ import jax
 import numpy as np
 import pytest
 
-from convattn.ledger.audit.float_format import float_format
-from convattn.ledger.audit.printed_score import (
+from convattn_ledger.audit.float_format import float_format
+from convattn_ledger.audit.printed_score import (
     ALPHAS,
     GRID_WINDOW,
     Loss,

@@ -4,8 +4,8 @@ import jax
 import numpy as np
 import pytest
 
-from convattn.ledger.audit.float_format import FloatFormat, float_format
-from convattn.ledger.audit.saturation import (
+from convattn_ledger.audit.float_format import FloatFormat, float_format
+from convattn_ledger.audit.saturation import (
     SIDE,
     is_one_hot,
     measure_bias_saturation,
@@ -15,7 +15,7 @@ from convattn.ledger.audit.saturation import (
     softmax_formats,
     squared_distances,
 )
-from convattn.ledger.audit.subnormals import measure_subnormals
+from convattn_ledger.audit.subnormals import measure_subnormals
 
 EXP_ULPS = 4
 

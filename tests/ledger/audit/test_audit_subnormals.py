@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from convattn.ledger.audit.float_format import float_format
-from convattn.ledger.audit.subnormals import Arithmetic, measure_subnormals
+from convattn_ledger.audit.float_format import float_format
+from convattn_ledger.audit.subnormals import Arithmetic, measure_subnormals
 
 HOST = Arithmetic(np.add, np.multiply, np.divide, np.exp)
 FLAGS = {

@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from convattn.ledger.certificates import canonical as module
-from convattn.ledger.certificates.canonical import (
+from convattn_check import check
+from convattn_check.reading import canonical as checker_canonical
+from convattn_check.reading import rational as checker_rational
+from convattn_ledger.certificates import canonical as module
+from convattn_ledger.certificates.canonical import (
     CONVENTIONS,
     SCHEMA,
     canonical,
     certificate,
     rational,
 )
-from convattn_check import check
-from convattn_check.reading import canonical as checker_canonical
-from convattn_check.reading import rational as checker_rational
 
 SPECIFICATION = ("schema", "claim", "kind", "statement", "conventions")
 VALUES = st.recursive(

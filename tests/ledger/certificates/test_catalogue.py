@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from convattn.ledger.locations import certificates_directory
+from convattn_ledger.locations import certificates_directory
 
 COMMITTED = sorted(certificates_directory().glob("*.json"))
 

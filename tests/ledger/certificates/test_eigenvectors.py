@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from convattn.ledger.certificates.eigenvectors import symmetric_eigenvectors
+from convattn_ledger.certificates.eigenvectors import symmetric_eigenvectors
 
 UNIT = 2.0**-53
 VALUES = ["0x1.2cc6b5240d06bp+2", "0x1.6164688e16806p+1", "0x1.1438b4a73dc9ep-1"]

@@ -16,15 +16,16 @@ from convattn.encodings import (
     PolygonEncoding,
     QuadraticGridEncoding,
 )
-from convattn.ledger.certificates.canonical import canonical
-from convattn.ledger.certificates.equality import absolute_form, equality_certificate
 from convattn.operators.shifts import TokenGrid
 from convattn_check import check
+from convattn_ledger.certificates.canonical import canonical
+from convattn_ledger.certificates.catalogue import make_certificate
+from convattn_ledger.certificates.equality import absolute_form, equality_body
 
 SIZES = ((3, 1), (5, 1), (3, 2), (3, 16), (7, 2))
 LIBRARY = {  # construction: claim, options of conv_to_attention
     "quadratic": ("C20.theorem1", {"encoding": "quadratic"}),
-    "bias": ("L21.theorem1", {"encoding": "bias", "exact": False}),
+    "bias": ("L21.theorem1", {"encoding": "bias", "form": "limit"}),
     "enumerated": ("S.dp2", {"encoding": "enumerated"}),
     "polygon": ("S.polygon", {"encoding": "polygon"}),
     "leaky": ("S.finite", {"encoding": "bias"}),
@@ -34,7 +35,9 @@ LIBRARY = {  # construction: claim, options of conv_to_attention
 
 def certified(construction, kernel, patch, **options):
     claim = LIBRARY[construction][0]
-    return equality_certificate(claim, "A statement.", construction, kernel, patch, **options)
+    return make_certificate(
+        claim, "A statement.", equality_body, construction, kernel, patch, **options
+    )
 
 
 def integer_kernel(size, channels):
@@ -171,7 +174,7 @@ def test_targets_are_where_the_encodings_look(kernel_size, patch):
     assert_equal(encoding.head_centers, np.array(quadratic["targets"]))
 
     bias = certified("bias", size, patch)["body"]["attention"]
-    encoding = built("bias", kernel, patch_size=patch, logit=1.0).encoding
+    encoding = built("bias", kernel, patch_size=patch, sharpness=1.0).encoding
     assert encoding.offsets == tuple(map(tuple, bias["targets"]))
     assert_equal(encoding.values, np.eye(len(bias["targets"])))
 
@@ -198,7 +201,7 @@ def test_the_leak_and_the_heads_of_the_exact_bias(kernel_size, patch):
     attention = body["attention"]
     layer = built("leaky", integer_kernel((kernel_size,) * 2, (1, 1)), patch_size=patch)
     encoding = layer.encoding
-    assert Fraction(attention["leak"]) == Fraction(float(encoding.leak))
+    assert Fraction(attention["leak"]) == Fraction(float(encoding.uniform_weight))
     assert attention["targets"][-1] is None
     assert encoding.offsets == tuple(map(tuple, attention["targets"][:-1]))
     assert_equal(encoding.values, np.eye(layer.heads, layer.heads - 1))
@@ -237,7 +240,7 @@ def test_an_absolute_form_is_the_squared_distance_but_for_the_query(target):
 
 
 def test_the_given_attention_asks_for_no_score():
-    attention = equality_certificate("C20.lemma1", "A statement.", "given", (3, 3))["body"]
+    attention = equality_body("given", (3, 3))
     assert attention["attention"]["score"] == "given"
     assert set(attention["attention"]) == {"family", "score", "targets"}
 

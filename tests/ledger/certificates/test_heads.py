@@ -4,16 +4,17 @@ import numpy as np
 import pytest
 
 from convattn.bounds.flattened_kernel import exact_rank, flattened_kernel
-from convattn.bounds.heads import heads
-from convattn.ledger.certificates import lower_bound
-from convattn.ledger.certificates.canonical import canonical
-from convattn.ledger.certificates.head_dimension import (
-    head_dimension_certificate,
+from convattn.bounds.heads import count_heads
+from convattn_check import check
+from convattn_ledger.certificates import lower_bound
+from convattn_ledger.certificates.canonical import canonical
+from convattn_ledger.certificates.catalogue import make_certificate
+from convattn_ledger.certificates.head_dimension import (
+    head_dimension_body,
     triangular_kernel,
 )
-from convattn.ledger.certificates.lower_bound import generic_bound_certificate
-from convattn.ledger.certificates.narrow_heads import narrow_heads_certificate
-from convattn_check import check
+from convattn_ledger.certificates.lower_bound import generic_bound_body
+from convattn_ledger.certificates.narrow_heads import narrow_heads_body
 
 
 @pytest.mark.parametrize(
@@ -30,7 +31,9 @@ from convattn_check import check
     ],
 )
 def test_generic_bounds(size, patch, inputs, outputs, axes, expected):
-    made = generic_bound_certificate("So many.", size, patch, inputs, outputs, axes=axes)
+    made = make_certificate(
+        "S.heads", "So many.", generic_bound_body, size, patch, inputs, outputs, axes=axes
+    )
     body = made["body"]
     assert body["heads"] == len(body["rows"]) == len(body["columns"]) == expected
     kernel = np.array(body["kernel"]).reshape(*(size,) * axes, inputs, outputs)
@@ -42,14 +45,14 @@ def test_generic_bounds(size, patch, inputs, outputs, axes, expected):
 
 def test_generic_bounds_that_are_refused(monkeypatch):
     with pytest.raises(ValueError, match="kernel_size=4, but should be odd"):
-        generic_bound_certificate("Even.", 4, 2, 1, 1)
+        generic_bound_body(4, 2, 1, 1)
     with pytest.raises(ValueError, match="at most 128 heads"):
-        generic_bound_certificate("Many.", 13, 1, 13, 13)
+        generic_bound_body(13, 1, 13, 13)
     with pytest.raises(ValueError, match="50000 numbers"):
-        generic_bound_certificate("Large.", 3, 16, 100, 100)
+        generic_bound_body(3, 16, 100, 100)
     monkeypatch.setattr(lower_bound, "independent_rows", lambda *given: ([], []))
     with pytest.raises(ValueError, match="none of 20 kernels has rank 9"):
-        generic_bound_certificate("None.", 3, 2, 1, 1)
+        generic_bound_body(3, 2, 1, 1)
 
 
 @pytest.mark.parametrize("regime", ["limit", "finite"])
@@ -58,9 +61,13 @@ def test_generic_bounds_that_are_refused(monkeypatch):
     [(3, 16, 3, 3, 64), (5, 16, 3, 3, 64), (3, 4, 3, 3, 5), (5, 3, 2, 2, 7), (3, 2, 1, 3, 2)],
 )
 def test_head_dimensions_say_what_heads_says(size, patch, inputs, outputs, width, regime):
-    made = head_dimension_certificate("So many.", size, patch, inputs, outputs, width, regime)
+    made = make_certificate(
+        "S.headdim", "So many.", head_dimension_body, size, patch, inputs, outputs, width, regime
+    )
     body = made["body"]
-    counts = heads(size, patch_size=patch, in_channels=inputs, out_channels=outputs, head_dim=width)
+    counts = count_heads(
+        size, patch_size=patch, in_channels=inputs, out_channels=outputs, head_dim=width
+    )
     part = counts.limit if regime == "limit" else counts.exact
     necessary = part.bounded or part.necessary  # in the limit for value maps that stay bounded
     assert body["necessary"] == necessary
@@ -88,8 +95,8 @@ def test_narrow_heads_are_those_that_heads_counts(
     size, patch, inputs, outputs, width, axes, regime
 ):
     sizes = (size, patch, inputs, outputs, width)
-    made = narrow_heads_certificate("So many.", *sizes, regime, axes=axes)
-    counts = heads(
+    made = make_certificate("S.width", "So many.", narrow_heads_body, *sizes, regime, axes=axes)
+    counts = count_heads(
         (size,) * axes,
         patch_size=patch,
         in_channels=inputs,
@@ -119,4 +126,4 @@ def test_triangular_kernels(inputs, outputs):
 def test_head_dimensions_that_are_refused():
     for arguments in ((3, 2, 1, 1, 1, "limit"), (1, 2, 3, 3, 1, "limit")):
         with pytest.raises(ValueError, match="take more channels or a larger kernel"):
-            head_dimension_certificate("None.", *arguments)
+            head_dimension_body(*arguments)

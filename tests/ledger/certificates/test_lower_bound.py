@@ -9,14 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from convattn.bounds.flattened_kernel import exact_rank, flattened_kernel
-from convattn.ledger.certificates.canonical import canonical
-from convattn.ledger.certificates.lower_bound import (
-    _certificate,
-    box_bound_certificate,
-    minor,
-    pixel_bound_certificate,
-)
 from convattn_check import check
+from convattn_ledger.certificates.canonical import canonical
+from convattn_ledger.certificates.catalogue import make_certificate
+from convattn_ledger.certificates.lower_bound import (
+    _bound_body,
+    box_bound_body,
+    minor,
+    pixel_bound_body,
+)
 
 
 def determinant(matrix):
@@ -83,7 +84,7 @@ def test_entries_are_those_of_the_definition(seed, size):
     ("side", "wide", "out"), [(3, 9, 1), (3, 3, 1), (3, 3, 3), (5, 25, 1), (3, 2, 6)]
 )
 def test_pixels_need_as_many_heads_as_channel_pairs_or_taps(side, wide, out):
-    made = pixel_bound_certificate("L21.theorem5", "A statement.", side, wide, out)
+    made = make_certificate("L21.theorem5", "A statement.", pixel_bound_body, side, wide, out)
     body = made["body"]
     count = min(side**2, wide * out)
     assert body["heads"] == len(body["rows"]) == len(body["columns"]) == count
@@ -97,7 +98,7 @@ def test_pixels_need_as_many_heads_as_channel_pairs_or_taps(side, wide, out):
 @pytest.mark.parametrize("patch", range(2, 13))
 def test_the_box_needs_nine_heads_on_every_patch(patch):
     """The minor is 1 for P = 2 to 12: on one axis it does not depend on P beyond P = 2."""
-    made = box_bound_certificate("L21.theorem6", "A statement.", 3, patch)
+    made = make_certificate("L21.theorem6", "A statement.", box_bound_body, 3, patch)
     body = made["body"]
     matrix = by_definition(kernel_of(body), patch, body["rows"], body["columns"])
     assert body["determinant"] == determinant(matrix) == 1
@@ -106,7 +107,7 @@ def test_the_box_needs_nine_heads_on_every_patch(patch):
 
 @pytest.mark.parametrize(("side", "patch"), [(3, 2), (5, 2), (7, 3), (9, 4), (33, 16)])
 def test_the_box_within_a_larger_kernel(side, patch):
-    made = box_bound_certificate("L21.theorem6", "A statement.", side, patch)
+    made = make_certificate("L21.theorem6", "A statement.", box_bound_body, side, patch)
     body = made["body"]
     kernel = kernel_of(body)
     assert kernel.shape == (side, side, 1, 1)
@@ -121,14 +122,14 @@ def accepted(made):
 
 
 def test_beyond_the_range_of_corollary_4_the_checker_says_no():
-    assert not accepted(box_bound_certificate("L21.theorem6", "A statement.", 7, 2))
+    assert not accepted(make_certificate("L21.theorem6", "A statement.", box_bound_body, 7, 2))
 
 
 def test_a_singular_minor_is_refused():
     kernel = np.zeros((3, 3, 1, 1), int)
     rows, columns = [[0, 0, 0, 0, 0, 0]], [[0, 0]]
-    with pytest.raises(ValueError, match=r"L21\.x: the minor on rows .* is singular"):
-        _certificate("L21.x", "A statement.", kernel, 1, rows, columns)
+    with pytest.raises(ValueError, match=r"the minor on rows .* is singular"):
+        _bound_body(kernel, 1, rows, columns)
     twice = np.ones((3, 3, 1, 1), int)
     with pytest.raises(ValueError, match="is singular"):
-        _certificate("L21.x", "A statement.", twice, 1, rows * 2, [[0, 0], [0, 1]])
+        _bound_body(twice, 1, rows * 2, [[0, 0], [0, 1]])

@@ -1,11 +1,11 @@
-"""`python -m convattn.ledger.certificates` writes the committed certificates, byte for byte."""
+"""`python -m convattn_ledger.certificates` writes the committed certificates, byte for byte."""
 
 import pytest
 
-from convattn.ledger.certificates import __main__ as module
-from convattn.ledger.certificates.canonical import SCHEMA
-from convattn.ledger.certificates.stated import TABLE
-from convattn.ledger.locations import certificates_directory
+from convattn_ledger.certificates import __main__ as module
+from convattn_ledger.certificates.canonical import SCHEMA
+from convattn_ledger.certificates.stated import TABLE
+from convattn_ledger.locations import certificates_directory
 
 
 def contents(folder):

@@ -7,14 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from convattn.ledger.certificates.canonical import canonical
-from convattn.ledger.certificates.total_variation import (
-    bias_variation_certificate,
+from convattn_check import check
+from convattn_ledger.certificates.canonical import canonical
+from convattn_ledger.certificates.catalogue import make_certificate
+from convattn_ledger.certificates.total_variation import (
+    bias_variation_body,
     exponential_series,
-    quadratic_variation_certificate,
+    quadratic_variation_body,
     rounded_up,
 )
-from convattn_check import check
 
 
 def verdict_on(made):
@@ -43,7 +44,7 @@ def test_rounding_up_is_short_and_not_below(number):
 @pytest.mark.parametrize("alpha", [1, Fraction(7, 2), 46, 80])
 @pytest.mark.parametrize("axes", [1, 2])
 def test_quadratic(alpha, axes):
-    made = quadratic_variation_certificate("S.saturation", "A statement.", alpha, axes)
+    made = make_certificate("S.saturation", "A statement.", quadratic_variation_body, alpha, axes)
     assert verdict_on(made).accepted
     theta = 1 + 2 * sum(1 / decimal_exponential(Fraction(alpha) * n * n) for n in range(1, 9))
     truth = 1 - theta**-axes
@@ -52,7 +53,7 @@ def test_quadratic(alpha, axes):
 
 @pytest.mark.parametrize("logit", [Fraction(1, 2), 3, 100])
 def test_bias(logit):
-    made = bias_variation_certificate("S.saturation", "A statement.", logit, 50)
+    made = make_certificate("S.saturation", "A statement.", bias_variation_body, logit, 50)
     assert verdict_on(made).accepted
     truth = 49 / (decimal_exponential(Fraction(logit)) + 49)
     assert truth < Fraction(made["body"]["bound"]) < truth * (1 + Fraction(2, 1000))

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from convattn.ledger.coq.build import NoCoq, find_coq
-from convattn.ledger.coq.rules import closure
-from convattn.ledger.coq.run import Outcome, check_proofs
-from convattn.ledger.coq.sources import PROJECT, read_project
-from convattn.ledger.discovery import discover
-from convattn.ledger.locations import coq_directory
+from convattn_ledger.coq.build import NoCoq, find_coq
+from convattn_ledger.coq.rules import closure
+from convattn_ledger.coq.run import Outcome, check_proofs
+from convattn_ledger.coq.sources import PROJECT, read_project
+from convattn_ledger.discovery import discover
+from convattn_ledger.locations import coq_directory
 from ledger.proof_files import claim
 
 needs_coq = pytest.mark.skipif(shutil.which("coqc") is None, reason="Coq is not installed")
@@ -111,7 +111,7 @@ def write_sources(directory: Path, **files: str) -> Path:
 def naming(id: str, file: str) -> str:
     """The source of a claim that names a theorem, and has tested evidence besides."""
     tested = "Evidence('t', Level.TESTED, lambda run: '1 = 1')"
-    top = "from convattn.ledger.evidence.proved import proved"
+    top = "from convattn_ledger.evidence.proved import proved"
     return claim(id, f"proved({file!r})", tested, top=top)
 
 

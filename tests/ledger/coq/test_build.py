@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from convattn.ledger.coq import build
-from convattn.ledger.coq.build import INSTALL, PACKAGES, ForeignFiles, NoCoq, find_coq
-from convattn.ledger.coq.run import check_proofs
-from convattn.ledger.coq.sources import Project, read_project
+from convattn_ledger.coq import build
+from convattn_ledger.coq.build import INSTALL, PACKAGES, ForeignFiles, NoCoq, find_coq
+from convattn_ledger.coq.run import check_proofs
+from convattn_ledger.coq.sources import Project, read_project
 from ledger.coq.coq_tree import ONE, needs_coq, places, prove, theorem, write_sources
 
 ROOT = Path(__file__).parents[3]

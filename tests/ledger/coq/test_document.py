@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from convattn.ledger.coq.axioms import ALLOWED
-from convattn.ledger.coq.document import render, with_table
-from convattn.ledger.coq.rules import scan
-from convattn.ledger.coq.run import named_theorems
-from convattn.ledger.coq.sources import read_project
-from convattn.ledger.discovery import discover
-from convattn.ledger.locations import coq_directory, proofs_directory
+from convattn_ledger.coq.axioms import ALLOWED
+from convattn_ledger.coq.document import render, with_table
+from convattn_ledger.coq.rules import scan
+from convattn_ledger.coq.run import named_theorems
+from convattn_ledger.coq.sources import read_project
+from convattn_ledger.discovery import discover
+from convattn_ledger.locations import coq_directory, proofs_directory
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "proofs.md"
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from convattn.ledger.coq.axioms import ALLOWED, CLASSICAL, FAMILIES, REALS, judge, stated
-from convattn.ledger.coq.kernel import Kernel, parse_assumptions, parse_location
-from convattn.ledger.coq.sources import read_project
+from convattn_ledger.coq.axioms import ALLOWED, CLASSICAL, FAMILIES, REALS, judge, stated
+from convattn_ledger.coq.kernel import Kernel, parse_assumptions, parse_location
+from convattn_ledger.coq.sources import read_project
 from ledger.coq.coq_tree import ONE, needs_coq, prove, theorem, write_sources
 
 ANSWER = """Axioms:

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from convattn.ledger.coq.lock import written
-from convattn.ledger.coq.sources import LOCK, read_project
-from convattn.ledger.locations import coq_directory
+from convattn_ledger.coq.lock import written
+from convattn_ledger.coq.sources import LOCK, read_project
+from convattn_ledger.locations import coq_directory
 from ledger.coq.coq_tree import copy_proofs, needs_coq, prove, theorem, write_sources
 
 pytestmark = [needs_coq, pytest.mark.slow]

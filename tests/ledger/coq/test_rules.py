@@ -2,9 +2,9 @@
 
 import pytest
 
-from convattn.ledger.coq.rules import closure, scan, shadowing
-from convattn.ledger.coq.sources import blank, read_project, sentences
-from convattn.ledger.locations import coq_directory
+from convattn_ledger.coq.rules import closure, scan, shadowing
+from convattn_ledger.coq.sources import blank, read_project, sentences
+from convattn_ledger.locations import coq_directory
 from ledger.coq.coq_tree import DISGUISES, ONE, write_sources
 
 BASE = "Definition mask := 0.\nRecord size := Size { width : nat; height : nat }.\n"

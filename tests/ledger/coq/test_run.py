@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from convattn.ledger.coq import build
-from convattn.ledger.coq.build import find_coq
-from convattn.ledger.coq.run import as_report
-from convattn.ledger.coq.sources import read_project
+from convattn_ledger.coq import build
+from convattn_ledger.coq.build import find_coq
+from convattn_ledger.coq.run import as_report
+from convattn_ledger.coq.sources import read_project
 from ledger.coq.coq_tree import (
     DISGUISES,
     ONE,

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from convattn.ledger import EvidenceFailed, Level, NotRunHere, Run
-from convattn.ledger.coq import theorem_check
-from convattn.ledger.coq.rules import scan
-from convattn.ledger.coq.sources import digest
-from convattn.ledger.evidence import proved
+from convattn_ledger import EvidenceFailed, Level, NotRunHere, Run
+from convattn_ledger.coq import theorem_check
+from convattn_ledger.coq.rules import scan
+from convattn_ledger.coq.sources import digest
+from convattn_ledger.evidence import proved
 from ledger.coq.coq_tree import ONE, write_sources
 
 FILE, BASE = "p/one.v", "foundation/base.v"

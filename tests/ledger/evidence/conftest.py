@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from convattn.ledger import Run
-from convattn.ledger.locations import certificates_directory
+from convattn_ledger import Run
+from convattn_ledger.locations import certificates_directory
 
 
 @pytest.fixture

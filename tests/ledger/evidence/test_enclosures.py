@@ -3,9 +3,9 @@
 import pytest
 from flint import arb
 
-from convattn.ledger import EvidenceFailed, Level
-from convattn.ledger.evidence import bias_saturation_enclosed, total_variation_enclosed
-from convattn.ledger.evidence import enclosures as module
+from convattn_ledger import EvidenceFailed, Level
+from convattn_ledger.evidence import bias_saturation_enclosed, total_variation_enclosed
+from convattn_ledger.evidence import enclosures as module
 
 
 def quadratic(**options):

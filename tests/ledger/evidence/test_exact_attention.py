@@ -3,7 +3,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from convattn.ledger.evidence.exact_attention import exact_self_attention, exact_softmax
+from convattn_ledger.evidence.exact_attention import exact_self_attention, exact_softmax
 
 
 def test_rows_sum_to_one_and_a_common_shift_does_not_matter() -> None:

@@ -5,8 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from convattn.ledger.evidence.exact_attention import exact_softmax
-from convattn.ledger.evidence.exact_influence import (
+from convattn_ledger.evidence.exact_attention import exact_softmax
+from convattn_ledger.evidence.exact_influence import (
     exact_column_softmax,
     exact_influence_convolution,
 )

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import seeds
 
-from convattn.ledger.evidence.exact_tokens import cut_tokens, join_tokens, tokens_at
 from convattn.operators.patches import patchify
+from convattn_ledger.evidence.exact_tokens import cut_tokens, join_tokens, tokens_at
 
 sides = st.integers(1, 4)
 

@@ -10,9 +10,9 @@ from comparison import assert_equal, assert_within, gamma
 from convattn.bounds.majorant import majorant_of
 from convattn.encodings import BiasEncoding, MixtureEncoding
 from convattn.encodings.layer import AttentionLayer
-from convattn.ledger import EvidenceFailed
-from convattn.ledger.evidence import layer_runs
-from convattn.ledger.evidence.fast_layers import (
+from convattn_ledger import EvidenceFailed
+from convattn_ledger.evidence import layer_runs
+from convattn_ledger.evidence.fast_layers import (
     finite_bound,
     finite_majorant,
     gradients,
@@ -31,7 +31,7 @@ def converted(**options) -> AttentionLayer:
 @pytest.mark.slow
 @pytest.mark.parametrize("patch", [1, 2])
 def test_the_majorant_is_that_of_the_layer(patch):
-    layer = converted(patch_size=patch, leak=0.25)
+    layer = converted(patch_size=patch, uniform_weight=0.25)
     keys = (8 // patch + sum(layer.ring[0])) * (12 // patch + sum(layer.ring[1]))
     found = finite_majorant(KERNEL, IMAGES, layer.patch_size, 0.25, keys)
     expected = majorant_of(layer, KERNEL, None, IMAGES)
@@ -43,7 +43,7 @@ def test_the_majorant_is_that_of_the_layer(patch):
 def test_what_the_bound_does_not_cover_is_refused():
     few = IMAGES[:, :2, :2]
     with pytest.raises(EvidenceFailed, match="is not derived for 6 offsets on 12 keys"):
-        finite_bound(converted(leak=0.25), KERNEL, few, "float32")
+        finite_bound(converted(uniform_weight=0.25), KERNEL, few, "float32")
     mixture = AttentionLayer(
         MixtureEncoding(jnp.ones((1, 1)), ((0, 0),)), None, jnp.ones((1, 2, 3))
     )

@@ -6,16 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import seeds
 
-from convattn.ledger import EvidenceFailed, Level
-from convattn.ledger.evidence import exact_convolution, head_floor, layer_runs
-from convattn.ledger.evidence.head_floor import (
+from convattn_ledger import EvidenceFailed, Level
+from convattn_ledger.evidence import exact_convolution, head_floor, layer_runs
+from convattn_ledger.evidence.head_floor import (
     copying_kernel,
     fewer_heads_fail,
     floor_below,
     least_squares_maps,
     receptive_fields,
 )
-from convattn.ledger.evidence.printed_output_map import flattened_blocks, output_blocks
+from convattn_ledger.evidence.printed_output_map import flattened_blocks, output_blocks
 
 
 def case(seed: int, size: int = 3, patch: int = 1, channels: int = 2):
@@ -118,7 +118,9 @@ def test_enough_heads_pass(run, two_images):
 def test_a_layer_with_a_head_too_many_is_seen(run, two_images, monkeypatch):
     convert = layer_runs.conv_to_attention
     monkeypatch.setattr(
-        layer_runs, "conv_to_attention", lambda *k, **named: convert(*k, **{**named, "exact": True})
+        layer_runs,
+        "conv_to_attention",
+        lambda *k, **named: convert(*k, **{**named, "form": "exact"}),
     )
     with pytest.raises(EvidenceFailed, match="the layer has 10 heads, expected 9"):
         fewer_heads_fail("nine", 3).check(run)

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from comparison import assert_equal, assert_within
 
-from convattn.ledger.evidence.exact_influence import (
+from convattn_ledger.evidence.exact_influence import (
     exact_column_softmax,
     exact_influence_convolution,
 )
-from convattn.ledger.evidence.influence_rounding import attention_within, column_weights_within
+from convattn_ledger.evidence.influence_rounding import attention_within, column_weights_within
 
 
 def test_masked_keys_weigh_nothing_exactly() -> None:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from strategies import seeds
 
 import convattn as ca
-from convattn.ledger import EvidenceFailed, Level
-from convattn.ledger.evidence import DTYPES, equals_convolution, exact_convolution, integer_kernel
-from convattn.ledger.evidence import layer_runs as module
+from convattn_ledger import EvidenceFailed, Level
+from convattn_ledger.evidence import DTYPES, equals_convolution, exact_convolution, integer_kernel
+from convattn_ledger.evidence import layer_runs as module
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_limit_layers_equal_the_convolution(run, small_images, size, options):
             (2, 3),
             {
                 "patch_size": 2,
-                "leak": 0.1,
+                "uniform_weight": 0.1,
                 "stride": 2,
                 "head_dim": 24,
                 "dtypes": ("float64", "float16"),
@@ -94,7 +94,7 @@ def test_limit_layers_equal_the_convolution(run, small_images, size, options):
     ids=str,
 )
 def test_exact_layers_are_within_the_bound(run, small_images, size, options):
-    evidence = equals_convolution("here", size, exact=True, quick=True, **options)
+    evidence = equals_convolution("here", size, form="exact", quick=True, **options)
     assert evidence.quick
     assert "4 units in the last place" in evidence.assumes
     line = evidence.check(run)
@@ -121,16 +121,16 @@ def first_number(result, number):
     return result.at[(0,) * result.ndim].set(number)
 
 
-@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("form", ["limit", "exact"])
 @pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
-def test_a_flipped_kernel_fails(run, small_images, monkeypatch, exact, dtype):
+def test_a_flipped_kernel_fails(run, small_images, monkeypatch, form, dtype):
     convert = module.conv_to_attention
     monkeypatch.setattr(
         module,
         "conv_to_attention",
         lambda kernel, *rest, **options: convert(kernel[::-1], *rest, **options),
     )
-    evidence = equals_convolution("here", (3, 3), exact=exact, dtypes=(dtype,))
+    evidence = equals_convolution("here", (3, 3), form=form, dtypes=(dtype,))
     with pytest.raises(EvidenceFailed, match=f"{dtype}: .* entries (differ|exceed the bound); at "):
         evidence.check(run)
 
@@ -142,7 +142,7 @@ def test_maps_at_the_wrong_heads_fail(run, small_images, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("form", ["limit", "exact"])
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -155,11 +155,11 @@ def test_maps_at_the_wrong_heads_fail(run, small_images, monkeypatch):
     ],
     ids=["dtype", "NaN", "infinity", "size", "batch", "far off"],
 )
-def test_a_wrong_result_fails(run, small_images, monkeypatch, exact, change, message):
+def test_a_wrong_result_fails(run, small_images, monkeypatch, form, change, message):
     apply = module.apply_attention
     monkeypatch.setattr(module, "apply_attention", lambda *given: change(apply(*given)))
     with pytest.raises(EvidenceFailed, match=message):
-        equals_convolution("here", (3, 3), exact=exact, dtypes=("float32",)).check(run)
+        equals_convolution("here", (3, 3), form=form, dtypes=("float32",)).check(run)
 
 
 def test_one_unit_in_the_last_place_fails_a_limit_layer(run, small_images, monkeypatch):
@@ -178,7 +178,7 @@ def test_one_unit_in_the_last_place_fails_a_limit_layer(run, small_images, monke
 def test_an_entry_out_of_its_bound_fails(run, small_images, monkeypatch, dtype):
     plant(monkeypatch, "layer_error_bound", lambda bound: bound * 0)
     with pytest.raises(EvidenceFailed, match=r"exceed the bound; at .* the bound 0"):
-        equals_convolution("here", (3, 3), exact=True, dtypes=(dtype,)).check(run)
+        equals_convolution("here", (3, 3), form="exact", dtypes=(dtype,)).check(run)
 
 
 def test_within_agrees_with_the_comparison_of_the_tests():

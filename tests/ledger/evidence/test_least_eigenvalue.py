@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import seeds
 
-from convattn.ledger.evidence import least_eigenvalue as module
-from convattn.ledger.evidence.least_eigenvalue import exceeds, least_eigenvalue
+from convattn_ledger.evidence import least_eigenvalue as module
+from convattn_ledger.evidence.least_eigenvalue import exceeds, least_eigenvalue
 
 
 def rotated(eigenvalues: list[int]) -> np.ndarray:

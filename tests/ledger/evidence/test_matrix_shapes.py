@@ -1,4 +1,4 @@
-from convattn.ledger.evidence.matrix_shapes import is_score, product_shape, transposed
+from convattn_ledger.evidence.matrix_shapes import is_score, product_shape, transposed
 
 
 def test_products_agree_with_numpy() -> None:

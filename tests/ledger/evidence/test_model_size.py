@@ -4,7 +4,7 @@ import jax
 import pytest
 from flax import nnx
 
-from convattn.ledger.evidence.model_size import (
+from convattn_ledger.evidence.model_size import (
     APART,
     MATCHING,
     MIXING,

@@ -4,8 +4,8 @@ import pytest
 
 from convattn.encodings import QuadraticEncoding
 from convattn.encodings.quadratic import printed_features, printed_target
-from convattn.ledger import EvidenceFailed
-from convattn.ledger.evidence.positional_heads import (
+from convattn_ledger import EvidenceFailed
+from convattn_ledger.evidence.positional_heads import (
     attended,
     bare_grid,
     head_weights,
@@ -52,8 +52,8 @@ def test_right_scores_pass_and_wrong_ones_fail(dtype) -> None:
 
 def test_a_result_of_another_dtype_fails(monkeypatch) -> None:
     monkeypatch.setattr(
-        "convattn.ledger.evidence.positional_heads._attend",
-        lambda layer, images, ring: images.astype("float32"),
+        "convattn_ledger.evidence.positional_heads._attend",
+        lambda layer, images, border: images.astype("float32"),
     )
     with pytest.raises(EvidenceFailed, match="float16 gave a result of float32"):
         attended(HEADS, 0, jnp.asarray(IMAGES, "float16"))

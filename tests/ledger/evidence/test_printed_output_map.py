@@ -10,7 +10,7 @@ from strategies import seeds
 from convattn.bounds.flattened_kernel import flattened_kernel
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.li_output_map import token_maps
-from convattn.ledger.evidence.printed_output_map import (
+from convattn_ledger.evidence.printed_output_map import (
     flattened_blocks,
     output_blocks,
     patch_offsets,

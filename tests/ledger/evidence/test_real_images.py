@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from comparison import assert_equal
 
-from convattn.lab.data import load_cifar10_slice
-from convattn.ledger.evidence import whole_images
+from convattn.data import load_cifar10_slice
+from convattn_ledger.evidence import whole_images
 
 
 def test_whole_distinct_test_images(run):

@@ -2,8 +2,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from convattn.ledger.evidence.shared_map import (
-    exact_rank,
+from convattn_ledger.evidence.shared_map import (
     shared_map_exists,
     solve_value_maps,
     spans_hold,
@@ -18,12 +17,6 @@ def test_taps_outside_are_zero_rows() -> None:
     assert (centre == np.eye(3)).all()
     assert (left == np.eye(3, k=-1)).all()
     assert (right == np.eye(3, k=1)).all()
-
-
-def test_rank_is_exact_where_floats_round() -> None:
-    almost = [[THIRD, Fraction(1)], [Fraction(1), 3 + Fraction(1, 10**40)]]
-    assert exact_rank(almost) == 2
-    assert exact_rank([[THIRD, Fraction(1)], [Fraction(1), Fraction(3)]]) == 1
 
 
 def test_a_shared_map_is_more_than_the_spans() -> None:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from convattn.ledger.evidence.softmax_rounding import Within, mixture_within, weights_within
+from convattn_ledger.evidence.softmax_rounding import Within, mixture_within, weights_within
 
 
 def exact_row(scores: np.ndarray) -> list[arb]:

@@ -5,7 +5,7 @@ import pytest
 from comparison import assert_equal
 from constructions.bare_grids import token_padded_conv
 
-from convattn.ledger.evidence.token_padding import token_padded_convolution
+from convattn_ledger.evidence.token_padding import token_padded_convolution
 
 
 @pytest.mark.parametrize("outside", ["edge", "mean"])

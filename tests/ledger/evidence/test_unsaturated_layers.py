@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 import convattn as ca
-from convattn.ledger import EvidenceFailed, Level
-from convattn.ledger.evidence import unsaturated_layers as module
-from convattn.ledger.evidence.unsaturated_layers import near_convolution, rounding_bound
+from convattn_ledger import EvidenceFailed, Level
+from convattn_ledger.evidence import unsaturated_layers as module
+from convattn_ledger.evidence.unsaturated_layers import near_convolution, rounding_bound
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_a_wrong_bound_fails(run, two_images, monkeypatch, name, factor, message
 
 def test_scores_must_be_exact():
     kernel = jnp.ones((3, 3, 1, 1))
-    layer = ca.conv_to_attention(kernel, exact=False, logit=2.5)
+    layer = ca.conv_to_attention(kernel, form="limit", sharpness=2.5)
     images = np.ones((1, 4, 4, 1), int)
     with pytest.raises(ValueError, match="not integers below"):
         rounding_bound(layer, images, layer.ring, "float32")

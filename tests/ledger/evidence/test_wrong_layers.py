@@ -18,9 +18,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from convattn.bounds import majorant, rounding, score_error
-from convattn.constructions import conversion, geometry, regimes
+from convattn.bounds import majorant, rounding
+from convattn.constructions import conversion, convolution, geometry, table
 from convattn.constructions.geometry import ConvolutionGeometry
+from convattn.encodings import bias as bias_scores
 from convattn.encodings.base import RelativePosition
 from convattn.encodings.bias import BiasEncoding
 from convattn.encodings.layer import AttentionLayer
@@ -28,10 +29,10 @@ from convattn.encodings.quadratic import printed_features, printed_target
 from convattn.encodings.quadratic_grid import QuadraticGridEncoding
 from convattn.encodings.scalar import ScalarEncoding
 from convattn.fast import application, dense
-from convattn.ledger import EvidenceFailed
-from convattn.ledger.evidence import equals_convolution, exact_convolution, layer_runs
 from convattn.operators import shifts
 from convattn.operators.shifts import TokenGrid, from_query_minus_key
+from convattn_ledger import EvidenceFailed
+from convattn_ledger.evidence import equals_convolution, exact_convolution, layer_runs
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -48,10 +49,10 @@ ENUMERATED = ((3, 3), "float32", {"patch_size": 4, "encoding": "enumerated"})
 POLYGON = ((3, 3), "float32", {"patch_size": 4, "encoding": "polygon"})
 ROTARY = ((3, 3), "float32", {"patch_size": 4, "encoding": "rotary"})
 NARROW = ((3, 3), "float32", {"patch_size": 4, "head_dim": 16})
-FINITE = ((3, 3), "float64", {"patch_size": 4, "exact": True})
-FINITE_FLOAT32 = ((3, 3), "float32", {"patch_size": 4, "exact": True})
+FINITE = ((3, 3), "float64", {"patch_size": 4, "form": "exact"})
+FINITE_FLOAT32 = ((3, 3), "float32", {"patch_size": 4, "form": "exact"})
 FIRST_TWO = np.array([1, 1, *[0] * 8], np.float32)  # of ten pairs
-SCALAR = ((3,), "float64", {"encoding": "scalar", "exact": True})
+SCALAR = ((3,), "float64", {"encoding": "scalar", "form": "exact"})
 
 # How the evidence must speak against a slip.
 DIFFER = r"(float32|bfloat16): \d+ of \d+ entries differ"
@@ -95,7 +96,7 @@ def in_module(module: ModuleType, name: str, change: Callable[..., Any]) -> Plan
 
 def heads(construction: str, change: Callable[[Any, Any], Any]) -> Plant:
     """Another encoding and other maps of a construction, made from the right ones."""
-    return change_result(regimes, construction, lambda pair: change(*pair))
+    return change_result(table, construction, lambda pair: change(*pair))
 
 
 TAP_INDEX = ConvolutionGeometry.__dict__["tap_index"].func
@@ -126,7 +127,7 @@ def taps_from(first: Callable[[int], int]) -> Plant:
 def uniform_head(change: Callable[[Any], Any]) -> Plant:
     """Another map of the uniform head."""
     return heads(
-        "leaky_construction",
+        "finite_construction",
         lambda encoding, maps: (encoding, jnp.concatenate([maps[:-1], change(maps[-1:])])),
     )
 
@@ -142,7 +143,7 @@ def query_minus_key(monkeypatch: pytest.MonkeyPatch) -> None:
         looks = tuple(from_query_minus_key(offset) for offset in encoding.offsets)
         return replace(encoding, offsets=looks), maps
 
-    change_result(regimes, "bias_construction", mirrored)(monkeypatch)
+    change_result(table, "bias_construction", mirrored)(monkeypatch)
 
 
 def dilation_in_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,9 +254,9 @@ def token_bias(make: Callable[[Any, int], Any]) -> Plant:
     """Another bias of a patch, made from the kernel's bias and the number of pixels."""
 
     def plant(monkeypatch: pytest.MonkeyPatch) -> None:
-        right = conversion.token_bias
+        right = convolution.token_bias
         monkeypatch.setattr(
-            conversion,
+            convolution,
             "token_bias",
             lambda bias, sizes: make(bias, right(bias, sizes).size // bias.size),
         )
@@ -271,7 +272,7 @@ def queries_for_keys(right, self, grid):
 
 def roundoff_of_float64(monkeypatch: pytest.MonkeyPatch) -> None:
     """Derive every bound with u = 2^-53."""
-    for module in (rounding, score_error):
+    for module in (rounding, bias_scores):
         monkeypatch.setattr(module, "unit_roundoff", lambda dtype: 2.0**-53)
 
 
@@ -281,7 +282,7 @@ SLIPS = [
         "axes-swapped",
         PATCH,
         in_module(
-            conversion,
+            convolution,
             "token_maps",
             lambda right, kernel, sizes: right(jnp.swapaxes(kernel, 0, 1), sizes),
         ),
@@ -327,7 +328,7 @@ SLIPS = [
         "bias-too-low",
         PATCH,
         in_module(
-            regimes,
+            table,
             "bias_construction",
             lambda right, maps, sizes, logit: right(maps, sizes, 10.0),
         ),
@@ -386,7 +387,8 @@ SLIPS = [
         "no-one-over-one-minus-leak",
         FINITE,
         heads(
-            "leaky_construction", lambda e, m: (e, jnp.concatenate([m[:-1] * (1 - e.leak), m[-1:]]))
+            "finite_construction",
+            lambda e, m: (e, jnp.concatenate([m[:-1] * (1 - e.uniform_weight), m[-1:]])),
         ),
     ),
     ("uniform-head-idle", FINITE, uniform_head(jnp.zeros_like)),
@@ -394,7 +396,10 @@ SLIPS = [
     (
         "leak-of-one",
         FINITE,
-        heads("leaky_construction", lambda e, m: (replace(e, leak=jnp.ones_like(e.leak)), m)),
+        heads(
+            "finite_construction",
+            lambda e, m: (replace(e, uniform_weight=jnp.ones_like(e.uniform_weight)), m),
+        ),
     ),
     (
         "leaky-bias-one-nat-low",
@@ -460,7 +465,7 @@ SLIPS = [
         token_bias(lambda bias, pixels: jnp.pad(bias, (0, (pixels - 1) * bias.size))),
     ),
     ("bias-channels-first", PATCH, token_bias(lambda bias, pixels: jnp.repeat(bias, pixels))),
-    ("bias-once-a-head", PATCH, change_result(conversion, "token_bias", lambda bias: 9 * bias)),
+    ("bias-once-a-head", PATCH, change_result(convolution, "token_bias", lambda bias: 9 * bias)),
     ("roundoff-of-float64", FINITE_FLOAT32, roundoff_of_float64),
 ]
 
@@ -497,7 +502,7 @@ def test_a_slip_is_noticed_for_its_reason(run, monkeypatch, name, layer, plant):
     plant(monkeypatch)
     with pytest.raises(EvidenceFailed) as caught:
         judged(run, layer)
-    usual = EXCEED if layer[2].get("exact") else DIFFER
+    usual = EXCEED if layer[2].get("form") == "exact" else DIFFER
     assert re.match(OTHER_REASONS.get(name, usual), str(caught.value))
     if name in AT_THE_BORDER:
         wrong, entries = map(int, re.findall(r"(\d+) of (\d+)", str(caught.value))[0])
@@ -522,11 +527,11 @@ def test_interleaved_groups_are_noticed(run, monkeypatch):
     groups = [exact_convolution(images[..., [g]], kernel[..., 2 * g : 2 * g + 2]) for g in range(3)]
 
     def compare():
-        layer = conversion.conv_to_attention(jnp.asarray(kernel, "float32"), groups=3, exact=False)
+        layer = conversion.conv_to_attention(jnp.asarray(kernel, "float32"), groups=3, form="limit")
         result = layer_runs.apply_attention(layer, jnp.asarray(images, "float32"))
         return layer_runs.equal("float32", result, np.concatenate(groups, axis=-1))
 
     assert compare() == "float32 equal"
-    monkeypatch.setattr(conversion, "expand_groups", interleaved_groups)
+    monkeypatch.setattr(convolution, "expand_groups", interleaved_groups)
     with pytest.raises(EvidenceFailed, match=DIFFER):
         compare()

@@ -8,8 +8,10 @@ from jax import lax
 from networks.transformation.convolutions import convolve, integers
 
 from convattn.networks.transformation import recording
+from convattn.networks.transformation.application import Application
 from convattn.networks.transformation.attention_of import attention_of
 from convattn.networks.transformation.report import output_difference, remaining_convolutions
+from convattn.networks.transformation.with_attention import with_attention
 
 IMAGES, KERNEL = integers(2, 6, 5, 3) / 4, integers(3, 3, 3, 3, seed=1) / 16
 KERNELS = integers(2, 3, 3, 3, 3, seed=2) / 16
@@ -147,13 +149,13 @@ def test_the_report_holds_measured_differences_and_bounds(converted):
 
 
 def test_a_layer_beyond_its_bound_fails(monkeypatch):
-    class Wrong(recording.AttentionOptions):
+    class Wrong(recording.ConversionOptions):
         """Off by 2⁻³⁰ of everything."""
 
         def outputs(self, *args):
             return super().outputs(*args) * (1 + 2.0**-30)
 
-    monkeypatch.setattr("convattn.networks.transformation.attention_of.AttentionOptions", Wrong)
+    monkeypatch.setattr("convattn.networks.transformation.attention_of.ConversionOptions", Wrong)
     report = attention_of(lambda images: convolve(images, KERNEL), IMAGES).report
     assert not report.passed
     assert "FAILED" in str(report)
@@ -251,7 +253,7 @@ def test_other_layers_than_those_of_the_example_are_refused():
     for wrong in ({}, {**layers, "head": layers["narrow"]}, layers["narrow"]):
         with pytest.raises(ValueError, match=r"layers=.*, but expected a dictionary of .*narrow"):
             apply(wrong, IMAGES)
-    with pytest.raises(ValueError, match=r"no convolutions \['narrow'\] on these arguments"):
+    with pytest.raises(ValueError, match=r"has no convolutions \['narrow'\] and"):
         apply(layers, integers(2, 8, 7, 3))
 
 
@@ -266,28 +268,185 @@ def test_on_images_of_another_size_the_padding_is_theirs():
 
 def test_names_are_all_different_whatever_the_scopes_are_called():
     def function(images):
-        for scope, scale in (("a", 1), ("a:2", 2), ("a", 4)):
+        for scope, scale in (("a", 1), ("a:2", 2), ("a", 4), ("convattn.attention_pool", 1)):
             with jax.named_scope(scope):
                 images = convolve(images, KERNEL * scale)
         return images
 
     layers, apply, _ = attention_of(function, IMAGES)
-    assert list(layers) == ["a", "a:2", "a:3"]
+    assert list(layers) == ["a", "a:2", "a:3", "convattn.attention_pool"]
     np.testing.assert_allclose(apply(layers, IMAGES), function(IMAGES), rtol=0, atol=1e-12)
 
 
-def test_a_kernel_of_another_shape_than_on_the_example_is_refused():
-    layers, apply, _ = attention_of(
-        lambda x: convolve(x, KERNEL if x.shape[1] < 8 else KERNEL[:1]), IMAGES
-    )
-    with pytest.raises(ValueError, match=r"convolution: a kernel of shape \(1, 3, 3, 3\) on the"):
-        apply(layers, integers(2, 8, 7, 3))
+LARGER = integers(2, 12, 12, 3)  # another branch of the functions below
+ANOTHER = "another kernel on these arguments than on the example"
+
+
+def other_shape(images):
+    return convolve(images, KERNEL if images.shape[1] < 8 else KERNEL[:1])
+
+
+def other_dilation(images):
+    return convolve(images, KERNEL, rhs_dilation=(images.shape[1] // 6,) * 2)
+
+
+def other_order_of_axes(images):
+    order = ("NHWC", "HWIO" if images.shape[1] < 8 else "WHOI", "NHWC")
+    return convolve(images, KERNEL, dimension_numbers=order)
+
+
+def other_groups(images):
+    if images.shape[1] < 8:
+        return convolve(images, KERNEL)
+    return convolve(jnp.tile(images, 3), jnp.tile(KERNEL, 3), feature_group_count=3)
+
+
+def other_kernel(images):
+    return convolve(images, KERNEL if images.shape[1] < 8 else 2 * KERNEL)
+
+
+def other_kernel_by_rows(images):
+    kernels = KERNELS * (1 if images.shape[1] < 8 else 2)
+    return lax.scan(lambda x, k: (convolve(x, k), None), images, kernels)[0]
+
+
+def other_kernel_in_a_loop(images):
+    kernel = KERNEL * (1 if images.shape[1] < 8 else 2)
+    return lax.fori_loop(0, 2, lambda _, x: convolve(x, kernel), images)
+
+
+def other_kernel_in_a_branch(images):
+    kernel = KERNEL * (1 if images.shape[1] < 8 else 2)
+    return lax.cond(images.sum() > -1e9, lambda x: convolve(x, kernel), jnp.negative, images)
+
+
+def other_kernel_made_again(images):
+    kernel = jax.jit(lambda k: jnp.tile(k, 1) * images.shape[1])(KERNEL)
+    return jax.checkpoint(lambda x: convolve(x, kernel))(images)
+
+
+def other_order(images):
+    for kernel in KERNELS if images.shape[1] < 8 else KERNELS[::-1]:
+        images = jnp.tanh(convolve(images, kernel))
+    return images
+
+
+def another_before(images):
+    if images.shape[1] > 8:
+        images = convolve(images, 2 * KERNEL)
+    return convolve(images, KERNEL)
+
+
+def kernel_of_the_images(images):
+    scale = 1 if images.shape[1] < 8 else jnp.abs(images).mean()
+    return convolve(images, KERNEL * scale)
+
+
+def other_kernel_in_a_carry(images):
+    kernel = KERNEL * (1 if images.shape[1] < 8 else 2)
+
+    def step(carry, _):
+        image, kernel = carry
+        return (convolve(image, kernel), kernel / 2), None
+
+    return lax.scan(step, (images, kernel), None, length=2)[0][0]
+
+
+def other_step_of_a_carry(images):
+    factor = 2 if images.shape[1] < 8 else 3
+
+    def step(carry, _):
+        image, kernel = carry
+        return (convolve(image, kernel), kernel / factor), None
+
+    return lax.scan(step, (images, KERNEL), None, length=2)[0][0]
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (other_shape, ANOTHER),
+        (kernel_of_the_images, ANOTHER),
+        (other_kernel_in_a_carry, ANOTHER),
+        (other_step_of_a_carry, ANOTHER),
+        (other_dilation, r"\(2, 2\), .* on these arguments"),
+        (other_order_of_axes, "order of axes are"),
+        (other_groups, ANOTHER),
+        (other_kernel, ANOTHER),
+        (other_kernel_by_rows, ANOTHER),
+        (other_kernel_in_a_loop, ANOTHER),
+        (other_kernel_in_a_branch, ANOTHER),
+        (other_kernel_made_again, ANOTHER),
+        (other_order, ANOTHER),
+        (another_before, r"and other ones, \['convolution:2'\], but expected"),
+    ],
+)
+def test_other_convolutions_than_on_the_example_are_refused(function, message):
+    layers, apply, _ = attention_of(function, IMAGES)
+    for applied in (apply, jax.jit(apply)):
+        with pytest.raises(ValueError, match=message):
+            applied(layers, LARGER)
+        assert jnp.allclose(applied(layers, IMAGES), function(IMAGES), rtol=0, atol=1e-11)
+
+
+def kept_in_place(images):
+    state = jax.new_ref(jnp.zeros_like(images))
+    state[...] = convolve(images, KERNEL)
+    return state[...]
+
+
+def kernel_in_place(images):
+    kernel = jax.new_ref(KERNEL)
+
+    def step(images, _):
+        images = jnp.tanh(convolve(images, kernel[...]))
+        kernel[...] = kernel[...] / 2
+        return images, None
+
+    return lax.scan(step, images, None, length=3)[0]
+
+
+@pytest.mark.parametrize("function", [kept_in_place, kernel_in_place])
+def test_arrays_that_change_in_place_are_refused(function):
+    with pytest.raises(ValueError, match="changes an array in place"):
+        attention_of(function, IMAGES)
+    assert jnp.allclose(with_attention(function)(IMAGES), function(IMAGES), rtol=0, atol=1e-12)
 
 
 def test_the_limit_form_has_layers_and_no_bound():
     layers, _, report = attention_of(lambda x: convolve(x, KERNEL), IMAGES, form="limit")
     assert list(layers) == ["convolution"]
     assert report.without_rule == "attention in the limit form and float64"
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_more_terms_than_a_dtype_has_bits_for(dtype):
+    images = integers(1, 6, 6, 256, dtype=dtype) / 4
+    kernel = integers(3, 3, 256, 2, seed=1).astype(dtype) / 64
+    report = attention_of(lambda images: convolve(images, kernel), images).report
+    assert report.difference <= report.largest * 2.0**-5
+    assert report.without_rule == f"attention in this form and {dtype}"
+
+    def summed(images):  # the sums are in the dtype, and the convolution is not
+        return convolve(images, KERNEL).astype(dtype).reshape(1, -1) @ jnp.ones((12288, 1), dtype)
+
+    report = attention_of(summed, integers(1, 64, 64, 3) / 4).report
+    assert "too many terms for their dtype" in report.without_rule
+
+
+@pytest.mark.parametrize(
+    ("of", "dtype"),
+    [
+        (lambda x: jnp.floor(1e15 * x).astype(int), "int64"),
+        (jnp.fft.fft, "complex128"),
+    ],
+)
+def test_outputs_that_differ_and_are_no_real_numbers_have_no_bound(of, dtype):
+    images = jnp.sin(jnp.arange(240.0).reshape(2, 8, 5, 3))
+    report = attention_of(lambda images: of(convolve(images, KERNEL)), images).report
+    assert report.difference > 0
+    assert report.without_rule == f"outputs of {dtype}"
+    assert not report.entries
 
 
 def test_functions_without_convolutions_are_refused():
@@ -310,3 +469,26 @@ def test_wrong_options_and_examples_without_values_are_refused():
 def test_a_kernel_that_is_read_twice_has_two_layers():
     layers = attention_of(lambda x: convolve(convolve(x, KERNEL), KERNEL), IMAGES).layers
     assert [*layers] == ["convolution", "convolution:2"]
+
+
+def test_a_step_is_decided_by_the_program_that_is_delivered(monkeypatch):
+    """Where a sign is that of a tie, the two runs compared may agree, and the layers not."""
+
+    def function(images):
+        return jnp.sign(convolve(images, KERNEL))
+
+    expected = function(IMAGES)
+    monkeypatch.setattr(Application, "__call__", lambda *given: -expected)
+    report = attention_of(function, IMAGES).report
+    assert report.difference == 2 * jnp.abs(expected).max()
+    assert report.passed is not True
+    assert not report.same_class
+
+
+def test_a_bound_that_zeros_would_meet_judges_nothing():
+    """A leak of all but 10⁻¹⁵ costs all digits of float64."""
+    report = attention_of(lambda x: convolve(x, KERNEL), IMAGES, uniform_weight=1 - 2.0**-50).report
+    assert report.layers[0].bound >= report.layers[0].largest
+    assert report.layers[0].passed is None
+    assert report.passed is None
+    assert "that says something" in str(report)

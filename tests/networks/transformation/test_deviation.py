@@ -123,14 +123,14 @@ def test_float32_has_a_bound_too():
 
 
 def test_an_error_that_rounding_does_not_explain_fails(monkeypatch):
-    class Wrong(module.AttentionOptions):
+    class Wrong(module.ConversionOptions):
         """Off by 2⁻²⁸ of everything."""
 
         def outputs(self, convolution, layer, images, once=False):
             right = super().outputs(convolution, layer, images, once)
             return right * (1 + 2.0**-28)
 
-    monkeypatch.setattr(module, "AttentionOptions", Wrong)
+    monkeypatch.setattr(module, "ConversionOptions", Wrong)
     report = attention_of(FUNCTIONS["layer norm"], IMAGES).report
     assert any(difference > bound for difference, bound in report.entries)
     assert not report.passed
@@ -139,7 +139,7 @@ def test_an_error_that_rounding_does_not_explain_fails(monkeypatch):
 def test_primitives_without_a_rule_are_named():
     report = attention_of(lambda x: lax.digamma(1 + features(x) ** 2), IMAGES).report
     assert (report.entries, report.without_rule) == ((), "digamma")
-    assert report.passed
+    assert report.passed is None
     assert "no bound on the outputs: none for digamma" in str(report)
 
 
@@ -156,8 +156,11 @@ def test_there_is_no_bound_where_it_is_not_finite():
         return jnp.exp(jnp.log(jnp.where(images > 0, jnp.abs(features(images)), 0)))
 
     report = attention_of(function, IMAGES).report
-    assert report.without_rule in (None, "numbers that are not finite")
-    assert report.passed
+    assert report.without_rule in (
+        None,
+        "numbers that are not finite, or sums of too many terms for their dtype",
+    )
+    assert report.passed is None
 
 
 def test_branches_that_the_runs_take_otherwise_have_no_bound():

@@ -52,7 +52,7 @@ def test_errors_of_the_dtype_are_a_few_units_in_the_last_place():
 @pytest.mark.parametrize(
     "layer",
     [
-        ca.conv_to_attention(KERNEL, exact=False),
+        ca.conv_to_attention(KERNEL, form="limit"),
         ca.conv_to_attention(KERNEL.astype(np.float32)),  # another dtype
         ca.conv_to_attention(KERNEL.astype(np.float16)),
     ],

@@ -137,6 +137,23 @@ def test_a_function_that_asks_for_its_number_of_images_is_written_for_it(of_one)
     assert_within(network(images), asking(images), 2.0**-16)
 
 
+def test_a_small_output_is_not_hidden_by_a_large_one() -> None:
+    def asking(images):
+        features = convolve(images, STEM)
+        return 1e8 * features, features * (2 if images.shape[0] == 1 else 1)
+
+    images = np.ones((2, 4, 4, 3), np.float32)
+    layers, apply, _ = ca.attention_of(asking, images)
+    assert restored(network_bytes(layers, apply, images)).arguments[0].shape[0] == 2
+
+
+def test_layers_of_other_names_are_refused() -> None:
+    network = restored(written())
+    renamed = {f"other {name}": layer for name, layer in network.layers.items()}
+    with pytest.raises(ValueError, match="but expected a dictionary of layers"):
+        network.apply(renamed, np.zeros((1, 6, 8, 3), np.float32))
+
+
 def test_what_cannot_be_exported_is_refused() -> None:
     with pytest.raises(ValueError, match=r"cannot be exported: .*callback"):
         exported_bytes(

@@ -1,5 +1,7 @@
 """What rounding and curvature add: real differences of primitives are within the rules."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -94,6 +96,22 @@ def test_every_elementary_function_has_a_case():
     acosh = {"acosh"}  # of numbers above 1
     assert FUNCTIONS - acosh <= {*UNARY, *BINARY}
     assert ROUNDED - {"add_any", "reduce_precision"} <= {*UNARY, *BINARY}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", sorted((FUNCTIONS & {*dir(np), "erfc"}) - {"pow", "atan2"}))
+def test_elementary_functions_are_within_their_units_wherever_they_are_finite(name, dtype):
+    scales = [np.linspace(-1, 1, 2001) * size for size in (1e-3, 0.5, 1, 3, 9, 25, 80, 300)]
+    numbers = np.unique(np.concatenate(scales)).astype(dtype)
+    exact = math.erfc if name == "erfc" else getattr(np, name)
+    with np.errstate(all="ignore"):
+        expected = np.array([exact(number) for number in numbers.astype(np.longdouble)])
+    equation = only(getattr(lax, name), numbers)
+    found = equation.primitive.bind(numbers, **equation.params)
+    allowed = rounding(equation, [numbers], found) + 2 * np.finfo(float).eps * np.abs(expected)
+    sides = np.isfinite(expected) & np.isfinite(found)
+    assert sides.sum() > 2000
+    assert (np.abs(np.asarray(found)[sides] - expected[sides]) <= allowed[sides]).all()
 
 
 def test_a_choice_that_falls_differently_is_charged_with_what_it_changes():

@@ -9,6 +9,7 @@ import pytest
 from jax import lax
 from networks.transformation.convolutions import assert_attention, convolve, integers
 
+from convattn.networks.transformation.attention_of import attention_of
 from convattn.networks.transformation.report import remaining_convolutions
 from convattn.networks.transformation.with_attention import with_attention
 
@@ -182,6 +183,19 @@ def test_arguments_of_any_structure_and_static_ones():
     options = {"kernel": KERNELS[0], "use": True, "word": "any", "function": layer}
     result = with_attention(function)(IMAGES, options, scale=2.0)
     assert_close(result, function(IMAGES, options, scale=2.0))
+
+
+def test_constants_among_the_outputs_are_arrays_and_dtypes_are_no_arguments():
+    def function(images, dtype):
+        constants = jnp.zeros(()), 2.0, np.ones(3), jax.random.key(0)
+        return convolve(images, KERNEL).astype(dtype), *constants
+
+    outputs = with_attention(function)(IMAGES, np.float32)
+    compiled = jax.jit(function, static_argnums=1)(IMAGES, np.float32)
+    for found, expected in zip(outputs, compiled, strict=True):
+        assert isinstance(found, jax.Array)
+        assert jax.typeof(found) == jax.typeof(expected)
+    assert attention_of(lambda images: function(images, "float64"), IMAGES).report.passed
 
 
 def test_shardings_and_shard_map():

@@ -9,6 +9,7 @@ from convattn.networks.weights.formats import WeightsRefused
 
 OUT, IN, ROWS, COLUMNS = 8, 3, 5, 7
 KERNEL = np.arange(OUT * IN * ROWS * COLUMNS, dtype=np.float32).reshape(ROWS, COLUMNS, IN, OUT)
+OHWI = np.einsum("hwio->ohwi", KERNEL)
 OIHW, BIAS = np.einsum("hwio->oihw", KERNEL), np.arange(OUT, dtype=np.float32)
 
 
@@ -34,11 +35,13 @@ def keras(kernel: np.ndarray, head: str) -> WeightsFile:
         (file(conv_S_kernel=KERNEL, conv_S_bias=BIAS), "conv", {}),
         (file(a_S_b__kernel=KERNEL, a_S_b__bias=BIAS), "a/b", {}),
         (file(kernel=KERNEL, bias=BIAS), None, {}),
-        (file(weight=OIHW, bias=BIAS, norm=BIAS), None, {}),
+        (file(weight=OIHW, bias=BIAS), None, {}),
         (file(conv=KERNEL, conv__bias=BIAS), "conv", {"layout": "hwio"}),
         (file(conv=OIHW, conv_S_bias=BIAS), "conv", {"layout": "oihw"}),
         (file({"format": "pt"}, conv=OIHW, conv__bias=BIAS), "conv", {}),
         (file({"format": "flax"}, conv=KERNEL, conv__bias=BIAS), "conv", {}),
+        (file({"format": "mlx"}, conv__weight=OHWI, conv__bias=BIAS), "conv", {}),
+        (file(conv__weight=OHWI, conv__bias=BIAS), "conv", {"layout": "ohwi"}),
         (keras(KERNEL, "conv2d/"), "conv2d", {}),
         (keras(KERNEL, "conv2d/"), "conv2d/kernel:0", {"layout": "hwio"}),
         (keras(KERNEL, ""), None, {}),
@@ -128,17 +131,66 @@ def test_a_bias_under_an_unknown_name_is_not_left_out(kernel, bias):
 
 
 @pytest.mark.parametrize(
-    "other", ["fc.b", "bias", "conv.scale", "conv.beta", "conv.x_bias", "conv.we_bias"]
+    ("other", "ignored"),
+    [
+        *(("fc.b", False), ("bias", False), ("conv.scale", True), ("conv.beta", True)),
+        *(("conv.x_bias", True), ("conv.we_bias", True)),
+    ],
 )
-def test_what_is_no_bias_of_the_kernel_is_none(other):
+def test_what_is_no_bias_of_the_kernel_is_none(other, ignored):
     net = WeightsFile("net", {"conv.weight": OIHW, other: BIAS}, {})
-    assert find_convolution(net, "conv").bias is None
+    if ignored:
+        with pytest.raises(WeightsRefused, match=f"has '{other}' beside it, which may change"):
+            find_convolution(net, "conv")
+    else:
+        assert find_convolution(net, "conv").bias is None
     short = WeightsFile("net", {"conv.weight": OIHW, "conv.b": BIAS[:-1]}, {})
-    assert find_convolution(short, "conv").bias is None
+    with pytest.raises(WeightsRefused, match=r"has 'conv\.b' beside it, which may change"):
+        find_convolution(short, "conv")
+    assert find_convolution(short, "conv", with_bias=False).bias is None
+
+
+@pytest.mark.parametrize("shape", [(OUT,), (OUT, 1, 1), (1, OUT, 1, 1), (1, 1, 1, OUT), (1, OUT)])
+def test_a_bias_with_axes_of_one_is_not_left_out(shape):
+    net = WeightsFile("net", {"conv/w": KERNEL, "conv/b": BIAS.reshape(shape)}, {})
+    with pytest.raises(WeightsRefused, match=r"holds 'conv/b' .* may be its bias .* --bias FILE"):
+        find_convolution(net, "conv/w", "hwio")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "bias"),
+    [
+        *(("w1", "b1"), ("W1", "b1"), ("W_conv1", "b_conv1"), ("kernel1", "bias1")),
+        *(("conv1w", "conv1b"), ("convKernel", "convBias"), ("weights.0", "biases.0")),
+        *(("weights/wc1", "biases/bc1"), ("0/0", "0/1"), ("arr_0", "arr_1"), ("c.wgt", "c.bs")),
+    ],
+)
+def test_a_bias_whose_name_differs_by_words_or_a_number_is_not_left_out(kernel, bias):
+    for other in ({}, {"w2": KERNEL, "b2": BIAS}):
+        net = WeightsFile("net", {kernel: KERNEL, bias: BIAS, **other}, {})
+        with pytest.raises(WeightsRefused, match=rf"holds '{bias}' .* may be its bias"):
+            find_convolution(net, kernel, "hwio")
+
+
+@pytest.mark.parametrize(
+    ("shape", "layout", "other"),
+    [
+        ((64, 3, 3, 3), "hwio", "oihw"),
+        ((64, 32, 1, 1), "hwio", "oihw"),
+        ((3, 3, 32, 64), "oihw", "hwio"),
+        ((64, 32, 3), "hwio", "oihw"),
+    ],
+)
+def test_a_kernel_that_is_hardly_of_its_layout_is_named(shape, layout, other):
+    found = find_convolution(file(conv=np.ones(shape, np.float32)), "conv", layout)
+    assert found.warning is not None
+    assert found.warning.startswith(f"warning: {shape} is read as {layout}: ")
+    assert found.warning.endswith(f"then give --layout {other}")
+    assert find_convolution(file(conv=np.ones(shape, np.float32)), "conv", other).warning is None
 
 
 def test_an_attention_layer_is_no_convolution():
-    with pytest.raises(WeightsRefused, match=r"^net is an attention layer .* use --to-convolution"):
+    with pytest.raises(WeightsRefused, match=r"^net is an attention layer .* use convattn conv"):
         find_convolution(file({"format": "convattn"}, output=KERNEL[0]))
     with pytest.raises(WeightsRefused, match=r"^net is an attention layer for one image size"):
         find_convolution(file({"format": "pt", "convattn": "{}"}, attn_mask=KERNEL[0]))

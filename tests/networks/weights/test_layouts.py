@@ -35,20 +35,20 @@ from convattn.networks.weights.verification import reference
 # Kernel, patches, image, and how to convert. Output wider than the heads together, narrower heads,
 # stride that patches do not divide, one axis, groups and both dtypes are among them.
 CASES = {
-    "exact bias": ((3, 2, 2, 3), (2, 4), (4, 12), {"stride": (1, 2)}),
-    "one-hot, output wider than all heads": ((1, 1, 1, 5), (1, 1), (3, 4), {"exact": False}),
+    "exact bias": ((3, 2, 2, 3), (2, 4), (4, 12), {"stride": (1, 2), "padding": "SAME_TORCH"}),
+    "one-hot, output wider than all heads": ((1, 1, 1, 5), (1, 1), (3, 4), {"form": "limit"}),
     "narrow heads": (
         (3, 3, 2, 1),
         (2, 2),
         (4, 6),
-        {"exact": False, "head_dim": 3},
+        {"form": "limit", "head_dim": 3},
     ),
     "scalar with gains": ((3, 2, 2), (1,), (5,), {"encoding": "scalar"}),
     "stride, groups": (
         (3, 2, 4),
         (2,),
         (12,),
-        {"stride": 3, "encoding": "enumerated", "groups": 2},
+        {"stride": 3, "encoding": "enumerated", "groups": 2, "padding": "SAME_TORCH"},
     ),
 }
 ROUTES = {"flax": (pack_flax, apply_flax), "torch": (pack_torch, apply_formula)}
@@ -85,7 +85,7 @@ def test_the_stored_weights_are_the_convolution(name, route):
 
 def is_exact(options: dict) -> bool:
     exact = options.get("encoding", "bias") in ("bias", "scalar")
-    return options.get("exact", exact)
+    return options["form"] == "exact" if "form" in options else exact
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -148,7 +148,7 @@ def test_the_smallest_image_has_a_pixel_for_every_tap(kernel, patch, stride, dil
 @pytest.mark.parametrize(("sizes", "first"), [((1, 2), 1), ((2, 2), 2), ((2, 1), None)])
 def test_a_missing_map_is_the_narrower_identity(sizes, first):
     """In front where it is as wide as the token, also if that is as wide as the result."""
-    fixed = at_image_size(ca.conv_to_attention(np.ones((1, *sizes)), exact=False), (2,))
+    fixed = at_image_size(ca.conv_to_attention(np.ones((1, *sizes)), form="limit"), (2,))
     identity, other = (fixed.value, fixed.output) if first else (fixed.output, fixed.value)
     assert_equal(identity[0], np.eye(min(sizes)))
     assert_equal(other[0], np.ones(sizes))

@@ -65,7 +65,7 @@ def test_convolutions_have_no_heads():
     ):
         said = unread_network(arrays)
         assert kind in said[: len(said) // 2]
-        assert said.endswith(", which has no attention heads and is for convattn convert")
+        assert said.endswith(", which has no attention heads and is for convattn convert kernel")
     for arrays in ({}, {"0.bias": np.ones(4)}, {"0.weight": KERNEL, "1.weight": np.ones((2, 4))}):
         assert unread_network(arrays) is None
 

@@ -109,6 +109,20 @@ def test_of_two_axes_that_fit_a_spectral_norm_takes_that_of_its_vectors(axis):
     np.testing.assert_allclose(found, stored["net.weight_orig"] / 5, rtol=2.0**-22, atol=0)
 
 
+def test_a_spectral_norm_that_was_never_run_is_along_the_first_axis():
+    """Wv is (1, -1/2) or, along the second axis, (1, 0), which is nearer to u, but not near it."""
+    stored = np.array([[1, 0], [-0.5, 1]], np.float32).reshape(2, 2, 1, 1)
+    found = computed(state(OLD, orig=stored, u=array(0.6, 0.8), v=array(1, 0)))
+    np.testing.assert_allclose(found.arrays["net.weight"], 5 * stored, rtol=4 * 2.0**-23)
+
+
+def test_a_spectral_norm_of_no_certain_axis_is_refused():
+    """u is near (3, 4)/5, Wv along the second axis, as if the weights had gone a step further."""
+    stored = np.array([[3, 4], [-1, 0]], np.float32).reshape(2, 2, 1, 1)
+    found = computed(state(OLD, orig=stored, u=array(0.8, 0.6), v=array(1, 0)))
+    assert found.refused.keys() == {"net.weight"}
+
+
 WEIGHT, GAIN = STORED, np.ones((3, 1, 1, 1), np.float32)
 REFUSED = [
     {"net.weight_g": np.ones((3, 2, 1, 1), np.float32), "net.weight_v": STORED},
@@ -176,6 +190,21 @@ def test_a_bias_that_cannot_be_computed_is_not_left_out():
         find_convolution(WeightsFile("net", stored, {}), "net")
 
 
+def test_what_the_parts_do_not_say_is_said():
+    square, right = np.arange(16.0).reshape(2, 2, 2, 2), np.eye(8)[0]
+    left = square.reshape(2, 8) @ right + [0.5, 0]  # W has moved since the last step
+    left /= np.linalg.norm(left)
+    spectral = {"weight_orig": square, "weight_u": left, "weight_v": right}
+    first = computed({f"net.{name}": array for name, array in spectral.items()})
+    assert "taken along the first axis" in first.assumed["net.weight"]
+    scaled = {"original0": np.ones((2, 1, 1, 1)), "original1": square + 1}
+    numbered = computed({f"net.parametrizations.weight.{k}": v for k, v in scaled.items()})
+    assert "taken for those of a weight norm" in numbered.assumed["net.weight"]
+    named = computed({"net.weight_g": scaled["original0"], "net.weight_v": square + 1})
+    assert named.assumed == {}
+    np.testing.assert_array_equal(named.arrays["net.weight"], numbered.arrays["net.weight"])
+
+
 def test_other_tensors_with_such_names_stay():
     matrix = np.eye(3, dtype=np.float32)
     names = (
@@ -189,7 +218,7 @@ def test_other_tensors_with_such_names_stay():
     )
     stored = dict.fromkeys(names, matrix)
     stored |= {"conv.weight": STORED * MASK, "conv.mask": MASK, "proj_g": matrix, "proj_v": matrix}
-    assert computed(stored) == (stored, {}, {})
+    assert computed(stored) == (stored, {}, {}, {})
 
 
 def test_torch_computes_the_same():

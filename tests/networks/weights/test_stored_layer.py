@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import json
+from pathlib import Path
 
 import hypothesis.strategies as st
 import jax
@@ -15,7 +16,7 @@ from strategies import seeds
 import convattn as ca
 from convattn import encodings
 from convattn.encodings.layer import AttentionLayer, ContentScores
-from convattn.networks.weights.files import WeightsFile, parse_weights
+from convattn.networks.weights.files import WeightsFile, parse_weights, read_weights
 from convattn.networks.weights.formats import WeightsRefused
 from convattn.networks.weights.stored_layer import (
     encode,
@@ -268,14 +269,14 @@ BROKEN = {
     "NaN": (stored(arrays={"bias": np.full(2, np.nan, np.float32)}), "bias has 2 non-finite"),
     "leak of several": (
         stored(arrays={"encoding__leak": np.ones(2, np.float32)}),
-        "leak.shape=.2,., but expected 0 axes",
+        "uniform_weight.shape=.2,., but expected 0 axes",
     ),
     **{
-        f"leak {leak}": (
-            stored(arrays={"encoding__leak": np.array(leak, np.float32)}),
-            f"encoding.leak={leak} in float32, but expected a number strictly between 0 and 1",
+        f"leak {uniform_weight}": (
+            stored(arrays={"encoding__leak": np.array(uniform_weight, np.float32)}),
+            f"encoding.uniform_weight={uniform_weight} in float32, but expected a number strictly",
         )
-        for leak in (-0.5, 0.0, 1.0, 1.5)
+        for uniform_weight in (-0.5, 0.0, 1.0, 1.5)
     },
     "a ring too large for memory": (
         stored(described={"ring": [[10**9, 10**9]] * 2}),
@@ -307,7 +308,7 @@ def test_a_file_that_is_no_layer_is_refused(file, message):
         restore_layer(file)
 
 
-@pytest.mark.parametrize("padding", ["EDGE", "SAME_XLA", "SAME_LOWER", "VALID"])
+@pytest.mark.parametrize("padding", ["EDGE", "SAME", "SAME_LOWER", "VALID"])
 @pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
 def test_what_fills_the_ring_is_restored(padding, suffix, tmp_path):
     layer = ca.conv_to_attention(np.ones((3, 2, 1, 2), np.float32), patch_size=2, padding=padding)
@@ -387,7 +388,10 @@ def test_a_layer_that_does_not_fit_together_is_not_saved(tmp_path):
             {"encoding": encodings.MixtureEncoding(jnp.ones((7, 1)), ((0, 0), (0, 1)))},
             "expected as many as entries: 1",
         ),
-        ({"encoding": dataclasses.replace(LAYER.encoding, leak=jnp.asarray(1.5))}, "leak=1.5"),
+        (
+            {"encoding": dataclasses.replace(LAYER.encoding, uniform_weight=jnp.asarray(1.5))},
+            "uniform_weight=1.5",
+        ),
     ]:
         with pytest.raises(ValueError, match=message):
             ca.save_layer(dataclasses.replace(LAYER, **change), path)
@@ -410,3 +414,26 @@ def test_a_64_bit_layer_is_not_narrowed(tmp_path):
     with jax.enable_x64(False), pytest.raises(ValueError, match=r"float64, but 64-bit types are"):
         ca.load_layer(path)
     assert ca.load_layer(path).dtype == jnp.float64
+
+
+OLD = Path(__file__).parent / "old"  # written before its fields had their names
+
+
+@pytest.mark.parametrize("name", ["layer", "two_layers"])
+def test_a_file_of_before_is_read_and_written_as_before(name, tmp_path):
+    path, again = OLD / f"{name}.safetensors", tmp_path / "again.safetensors"
+    layer = ca.load_layer(path)
+    ca.save_layer(layer, again)
+    files = read_weights(path), read_weights(again)
+    assert files[0].metadata == files[1].metadata  # in whatever order the format keeps it
+    assert files[0].arrays.keys() == files[1].arrays.keys()
+    for key, array in files[0].arrays.items():
+        np.testing.assert_array_equal(files[1][key], array, strict=True)
+    kernel = jnp.arange(24, dtype=jnp.float32).reshape(3, 2, 2, 2) - 10
+    images = jnp.arange(84, dtype=jnp.float32).reshape(1, 7, 6, 2) % 5
+    if name == "layer":
+        options = {"bias": jnp.ones(2, jnp.float32), "stride": 2}
+        result = ca.apply_attention(layer, images)
+    else:
+        options, result = {}, layer(images)
+    assert jnp.allclose(result, ca.conv(images, kernel, **options, padding="SAME_TORCH"), atol=1e-3)

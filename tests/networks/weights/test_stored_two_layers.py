@@ -18,9 +18,9 @@ IMAGES = np.random.default_rng(1).normal(size=(1, 4, 5, 2)).astype(np.float32)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [{}, {"exact": False}, {"stride": 2}, {"bias": np.ones(3)}])
+@pytest.mark.parametrize("options", [{}, {"form": "limit"}, {"stride": 2}, {"bias": np.ones(3)}])
 def test_what_was_saved_is_restored(options, tmp_path):
-    layers = ca.two_layers(KERNEL, **options)
+    layers = ca.conv_to_two_layers(KERNEL, **options)
     path = tmp_path / "layers.npz"
     ca.save_layer(layers, path)
     found = ca.load_layer(path)
@@ -29,7 +29,7 @@ def test_what_was_saved_is_restored(options, tmp_path):
 
 
 def tampered(change):
-    layers = ca.two_layers(KERNEL)
+    layers = ca.conv_to_two_layers(KERNEL)
     text = json.loads(layer_metadata(layers)["layer"])
     arrays = layer_arrays(layers)
     change(text, arrays)
@@ -89,10 +89,10 @@ def test_a_conversion_that_is_wrong_is_seen(monkeypatch):
     (right,) = convert_to_two_layers(KERNEL, None, {}).comparisons
     assert right.passed
     assert right.route == "both layers"
-    original = converted_layer.two_layers
+    original = converted_layer.conv_to_two_layers
     monkeypatch.setattr(
         converted_layer,
-        "two_layers",
+        "conv_to_two_layers",
         lambda kernel, bias, **given: replace(original(kernel + 0.1, bias, **given)),
     )
     assert not convert_to_two_layers(KERNEL, None, {}).comparisons[0].passed

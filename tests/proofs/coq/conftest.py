@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from proofs.coq.computed_values import Evaluator
 
-from convattn.ledger.coq.build import Coq, NoCoq, build, find_coq
-from convattn.ledger.coq.sources import Project, read_project
-from convattn.ledger.environment import cores
-from convattn.ledger.locations import coq_directory, prove_report
+from convattn_ledger.coq.build import Coq, NoCoq, build, find_coq
+from convattn_ledger.coq.sources import Project, read_project
+from convattn_ledger.environment import cores
+from convattn_ledger.locations import coq_directory, prove_report
 
 MODULES = [
     "foundation.image",

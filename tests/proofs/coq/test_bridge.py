@@ -13,12 +13,12 @@ import pytest
 from comparison import assert_equal, assert_within
 from proofs.coq.computed_values import as_fraction, rational, read_value
 
-from convattn.constructions.finite import leaky_construction
+from convattn.constructions.finite import finite_construction
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.li_output_map import token_maps
 from convattn.constructions.li_theorem1 import bias_construction
-from convattn.ledger.certificates.equality import equality_certificate
 from convattn.operators.shifts import TokenGrid
+from convattn_ledger.certificates.equality import equality_body
 
 SIZES = [  # kernel, patch: radii, reaches and sides that differ between the axes
     ((3, 3), (1, 1)),
@@ -99,8 +99,8 @@ def test_hard_attention(coq_value, side, reach, ringed):
 
 @pytest.mark.parametrize("ringed", [True, False])
 @pytest.mark.parametrize(("side", "reach"), GRIDS)
-@pytest.mark.parametrize("leak", [Fraction(1, 2), Fraction(1, 4), Fraction(3, 5)])
-def test_finite_attention(coq_value, side, reach, ringed, leak):
+@pytest.mark.parametrize("uniform_weight", [Fraction(1, 2), Fraction(1, 4), Fraction(3, 5)])
+def test_finite_attention(coq_value, side, reach, ringed, uniform_weight):
     """Every weight of S.finite, with e = exp M = 1 + N(1/ε - 1).
 
     exp and log1p are taken to be within 4 units in the last place, so the library's e is off by a
@@ -110,7 +110,7 @@ def test_finite_attention(coq_value, side, reach, ringed, leak):
     keys = printed_keys(coq_value, side, reach, ringed)
     grid, geometry = library_grid(side, reach, ringed), offset_geometry(reach)
     number = grid.number_of_keys
-    height = 1 + number * (1 / leak - 1)
+    height = 1 + number * (1 / uniform_weight - 1)
     terms = [
         f"fraction (finite_weight {number} {rational(height)} {at})" for at in ("true", "false")
     ]
@@ -121,36 +121,38 @@ def test_finite_attention(coq_value, side, reach, ringed, leak):
     rows = np.concatenate([expected[keys], np.full((len(keys), 1, number), 1 / number)], axis=1)
 
     maps = jnp.ones((geometry.heads, 1, 1))
-    encoding, _ = leaky_construction(maps, geometry, float(leak))
+    encoding, _ = finite_construction(maps, geometry, float(uniform_weight))
     weights = jax.nn.softmax(encoding.positional_scores(grid), axis=-1)
     u = float(jnp.finfo(jnp.float64).eps) / 2
     bound = (2 * 8 * (1 + np.log(float(height))) + number + 4) * u
     assert_within(weights, rows.transpose(1, 0, 2), bound)
 
 
-@pytest.mark.parametrize("leak", [Fraction(1, 2), Fraction(1, 4), Fraction(3, 5)])
+@pytest.mark.parametrize("uniform_weight", [Fraction(1, 2), Fraction(1, 4), Fraction(3, 5)])
 @pytest.mark.parametrize("number", [6, 30])
-def test_finite_maps(coq_value, number, leak):
+def test_finite_maps(coq_value, number, uniform_weight):
     """What multiplies M_δ: 1/(1 - ε) and -ε/(1 - ε), whatever N is.
 
     The library rounds ε, 1 - ε, the quotient and the product. An error u of ε is one of ε/(1 - ε)
     times that in 1 - ε, at most 1.5 here, so that 8u covers all.
     """
-    height = rational(1 + number * (1 / leak - 1))
+    height = rational(1 + number * (1 / uniform_weight - 1))
     terms = [f"fraction (finite_scale {number} {height} {biased})" for biased in ("true", "false")]
     biased, uniform = (as_fraction(value) for value in map(coq_value, terms))
-    assert (biased, uniform) == (1 / (1 - leak), -leak / (1 - leak))
+    assert (biased, uniform) == (1 / (1 - uniform_weight), -uniform_weight / (1 - uniform_weight))
     geometry = ConvolutionGeometry.of((3,))
-    _, blocks = leaky_construction(jnp.array([[[1.0]], [[2.0]], [[4.0]]]), geometry, float(leak))
+    _, blocks = finite_construction(
+        jnp.array([[[1.0]], [[2.0]], [[4.0]]]), geometry, float(uniform_weight)
+    )
     expected = np.array([1, 2, 4, 7]) * np.array([float(biased)] * 3 + [float(uniform)])
     assert_within(blocks[:, 0, 0], expected, 8 * 2.0**-53 * np.abs(expected))
 
 
 def test_the_certificate_holds_the_same_rationals(coq_value):
-    body = equality_certificate("S.finite", "", "leaky", (3, 5), (2, 1))["body"]
-    leak = Fraction(body["attention"]["leak"])
+    body = equality_body("leaky", (3, 5), (2, 1))
+    uniform_weight = Fraction(body["attention"]["leak"])
     terms = [
-        f"fraction (finite_scale 12 {rational(1 + 12 * (1 / leak - 1))} {biased})"
+        f"fraction (finite_scale 12 {rational(1 + 12 * (1 / uniform_weight - 1))} {biased})"
         for biased in ("true", "false")
     ]
     biased, uniform = (as_fraction(value) for value in map(coq_value, terms))

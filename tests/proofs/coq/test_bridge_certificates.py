@@ -5,15 +5,15 @@ from fractions import Fraction
 import pytest
 from proofs.coq.computed_values import as_fraction, binary, listed, rational
 
-from convattn.ledger.certificates.equality import absolute_form, equality_certificate
 from convattn_check.attention import read_attention
+from convattn_ledger.certificates.equality import absolute_form, equality_body
 
 SIZES = [((1, 3), (1, 1)), ((3, 3), (1, 1)), ((3, 3), (2, 2)), ((3, 5), (1, 2))]
 
 
 def certificate(construction: str, kernel, patch):
     """The offsets, the rows (c, u0, u1) as the checker reads them, and the body."""
-    body = equality_certificate("S", "", construction, kernel, patch)["body"]
+    body = equality_body(construction, kernel, patch)
     offsets = [tuple(offset) for offset in body["offsets"]]
     rows = [
         [row.get(index, Fraction()) for index in range(len(offsets) + 2)]
@@ -40,9 +40,9 @@ def row_entries(coq_value, offsets, row, keys: int) -> list[Fraction]:
 def test_leaky_rows(coq_value, kernel, patch, keys):
     """The checker's row of a leaky head is the softmax with the bias log(1 + N(1/ε - 1))."""
     offsets, rows, body = certificate("leaky", kernel, patch)
-    leak = Fraction(body["attention"]["leak"])
-    height = f"(leaky_weight {rational(leak)} {keys})"
-    assert as_fraction(coq_value(f"fraction {height}")) == 1 + keys * (1 / leak - 1)
+    uniform_weight = Fraction(body["attention"]["leak"])
+    height = f"(leaky_weight {rational(uniform_weight)} {keys})"
+    assert as_fraction(coq_value(f"fraction {height}")) == 1 + keys * (1 / uniform_weight - 1)
     at_target, elsewhere = (
         as_fraction(coq_value(f"fraction (finite_weight {keys} {height} {at})"))
         for at in ("true", "false")
@@ -50,7 +50,7 @@ def test_leaky_rows(coq_value, kernel, patch, keys):
     for head in (0, len(offsets) // 2, len(offsets)):
         expected = [elsewhere] * (len(offsets) + 1)
         if head < len(offsets):
-            assert rows[head][head] == 1 - leak
+            assert rows[head][head] == 1 - uniform_weight
             expected[head] = at_target
         else:
             expected = [Fraction(1, keys)] * (len(offsets) + 1)

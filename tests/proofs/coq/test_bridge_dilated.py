@@ -9,8 +9,8 @@ from proofs.coq.computed_values import listed, whole
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.li_output_map import token_maps
 from convattn.constructions.li_theorem1 import bias_construction
-from convattn.ledger.certificates.equality import equality_certificate
 from convattn.operators.shifts import TokenGrid, axis_token_offsets
+from convattn_ledger.certificates.equality import equality_body
 
 PATCHES = [1, 2, 3, 5]
 KERNELS = range(1, 7)
@@ -50,9 +50,7 @@ def printed_taps(coq_value, kernel, patch, dilation, offsets) -> np.ndarray:
 def test_taps_between_pixels(coq_value, kernel, patch, dilation):
     """The geometry's table and the certificate's pattern; every entry of every map M_δ."""
     geometry = ConvolutionGeometry.of(kernel, patch, 1, dilation)
-    body = equality_certificate("C20.dilation", "", "given", kernel, patch, dilation=dilation)[
-        "body"
-    ]
+    body = equality_body("given", kernel, patch, dilation=dilation)
     axes = zip(kernel, patch, dilation, geometry.axis_offsets, strict=True)
     tables = [printed_taps(coq_value, *axis) for axis in axes]
     for table, index, pattern in zip(tables, geometry.tap_index, body["pattern"], strict=True):

@@ -7,7 +7,7 @@ import pytest
 from comparison import assert_equal
 
 from convattn.bounds.flattened_kernel import flattened_kernel
-from convattn.ledger.certificates.lower_bound import box_bound_certificate
+from convattn_ledger.certificates.lower_bound import box_bound_body
 
 SIZES = [((3, 5), (2, 3)), ((5, 3), (2, 2)), ((7, 5), (3, 4))]  # kernel, patch: 3 ≤ K ≤ 2P + 1
 
@@ -57,7 +57,7 @@ def test_minor_and_inverse(coq_value, kernel, patch):
     """The certificate's rows and columns, its minor entry by entry, and the inverse of that."""
     minor, inverse, pixels = printed_minor(coq_value, kernel, patch)
     assert_equal(inverse @ minor, np.eye(3, dtype=int))
-    body = box_bound_certificate("L21.theorem6", "", kernel, patch)["body"]
+    body = box_bound_body(kernel, patch)
     rows = [[t1, t2, s1, s2, 0, 0] for (t1, s1), (t2, s2) in product(pixels, pixels)]
     assert body["rows"] == rows
     assert body["columns"] == [[i, j] for i in (-1, 0, 1) for j in (-1, 0, 1)]

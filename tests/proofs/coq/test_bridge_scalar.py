@@ -14,9 +14,9 @@ from convattn.constructions.scalar import (
     scalar_bases,
     scalar_construction,
 )
-from convattn.ledger.certificates.equality import equality_certificate
 from convattn.operators.shifts import TokenGrid
 from convattn_check.attention import read_attention
+from convattn_ledger.certificates.equality import equality_body
 
 REACHES = [(0, 1), (1, 1), (1, 2), (2, 1)]
 SIDES = (2, 3)
@@ -60,7 +60,7 @@ def test_lagrange_coefficients(coq_value, reach, exact):
 @pytest.mark.parametrize("reach", REACHES)
 def test_certificates_hold_the_same_polynomials(coq_value, reach):
     """L_δ = master/((z - t_δ)·denominator_δ): here the quotient is multiplied out again."""
-    body = equality_certificate("S.dp1", "", "scalar", sides(reach))["body"]
+    body = equality_body("scalar", sides(reach))
     bases = [int(value) for value in body["attention"]["bases"]]
     assert bases == list(scalar_bases(len(bases)))
     found = printed_lagrange(coq_value, reach, True)
@@ -87,7 +87,7 @@ def library(reach, exact):
     """The encoding, and the grid in its ring."""
     geometry = ConvolutionGeometry.of(sides(reach))
     maps = jnp.ones((geometry.heads, 1, 1))
-    encoding, _ = scalar_construction(maps, geometry, exact)
+    encoding, _ = scalar_construction(maps, geometry, exact=exact)
     return encoding, TokenGrid(SIDES, tuple((m, m) for m in reach))
 
 
@@ -129,7 +129,7 @@ def test_weights_and_normalisers(coq_value, reach, exact):
 @pytest.mark.parametrize("reach", REACHES)
 def test_certified_rows(coq_value, reach):
     """What a key weighs is c_δ + u1, or u1 elsewhere, and the normaliser is Σ c + u1·N."""
-    body = equality_certificate("S.dp1", "", "scalar", sides(reach))["body"]
+    body = equality_body("scalar", sides(reach))
     offsets = [tuple(offset) for offset in body["offsets"]]
     grid = TokenGrid(SIDES, tuple((m, m) for m in reach))
     assert body["attention"]["exponents"] == list(range(len(offsets) + 1))

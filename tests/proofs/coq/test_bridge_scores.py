@@ -11,10 +11,10 @@ from proofs.coq.computed_values import as_fraction, binary, listed, paired, rati
 from convattn.constructions.enumerated import enumerated_construction
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.encodings.quadratic import QuadraticEncoding, printed_features, printed_target
-from convattn.ledger.certificates.equality import equality_certificate
 from convattn.operators.shifts import TokenGrid
 from convattn_check.grid_matrices import read_grid
 from convattn_check.polynomial import constant
+from convattn_ledger.certificates.equality import equality_body
 
 GEOMETRIES = [  # kernel, patch, dilation
     ((3, 3), (1, 1), (1, 1)),
@@ -47,9 +47,7 @@ def test_enumerated_scores(coq_value, kernel, patch, dilation, alpha):
     assert_equal(encoding.shift_codes(SHIFTS), np.array(numbers))
     assert_equal(encoding.shift_scores(SHIFTS, 1), np.array(scores))
     assert tuple(listing) == encoding.codes
-    attention = equality_certificate("S.dp2", "", "enumerated", kernel, patch, dilation=dilation)[
-        "body"
-    ]["attention"]
+    attention = equality_body("enumerated", kernel, patch, dilation=dilation)["attention"]
     assert attention["codes"] == listing
     spare = coq_value(f"shift_number {offsets} {paired((9, 9))}")
     assert attention["spare"] == encoding.spare == spare

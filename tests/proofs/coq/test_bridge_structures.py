@@ -9,10 +9,10 @@ from comparison import assert_equal
 from proofs.coq.computed_values import binary, listed, whole
 
 from convattn.sac.filters import filter_bank
-from convattn.structures.grids import cuboid_shifts, kernel_to_structure
-from convattn.structures.mixed_product import mixed_product
-from convattn.structures.shift_basis import shift_basis
-from convattn.structures.shift_matrices import all_shifts, shift_matrix
+from convattn_ledger.structures.grids import cuboid_shifts, kernel_to_structure
+from convattn_ledger.structures.mixed_product import mixed_product
+from convattn_ledger.structures.shift_basis import shift_basis
+from convattn_ledger.structures.shift_matrices import all_shifts, shift_matrix
 
 GRIDS = [(4,), (2, 3), (2, 1, 3)]
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import jax.numpy as jnp
 from proofs.plants.changes import always, one_more, scaled
 
-from convattn.structures import ShiftBasis
+from convattn_ledger.structures import ShiftBasis
 
 
 def one_term_short(original):
@@ -76,11 +76,11 @@ def an_entry_more(original):
     return changed
 
 
-S = "structures"
+S = "ledger.structures"
 RANK = "bounds.flattened_kernel.exact_rank"
 PLANTS = [
-    ("mixed", "the terms of the proof", f"{S}.mixed_product.rank_one_terms", one_term_short),
-    ("mixed", "the terms of the proof", f"{S}.mixed_product.sum_of_terms", scaled(2)),
+    ("mixed", "the terms of the proof", "rank_one_terms", one_term_short),
+    ("mixed", "the terms of the proof", "sum_of_terms", scaled(2)),
     ("mixed", "the terms of the proof", f"{S}.mixed_product.mixed_product", first_term_only),
     ("mixed", "ranks", RANK, one_more),
     ("mixed", "ranks", f"{S}.mixed_product.mixed_product", first_term_only),
@@ -106,8 +106,8 @@ PLANTS = [
     ("reductions", "the three forms", f"{S}.separable_theta", one_more),
     ("reductions", "the three forms", f"{S}.controlled_convolution", one_more),
     ("reductions", "as XLA has them", f"{S}.shift_basis", backwards),
-    ("reductions", "counts and savings", f"{S}.saves", always(True)),
-    ("reductions", "counts and savings", f"{S}.parameter_count", one_more),
+    ("reductions", "counts and savings", "saves", always(True)),
+    ("reductions", "counts and savings", "parameter_count", one_more),
     ("reductions", "free numbers", RANK, one_more),
     ("orders", "three orders, exactly", f"{S}.structured_convolution", operator_doubled),
     (

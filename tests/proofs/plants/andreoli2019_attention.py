@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from proofs.plants.changes import one_more, scaled
 
-LIBRARY = "structures"
+LIBRARY = "ledger.structures"
 A_LITTLE_MORE = scaled(1.001)
 
 
@@ -73,8 +73,8 @@ def no_offset(original):
 
 def value_backwards(original):
     def changed(theta):
-        maps = original(theta)
-        return maps._replace(value=maps.value[::-1], output=2 * maps.output)
+        value, output = original(theta)
+        return value[::-1], 2 * output
 
     return changed
 
@@ -124,7 +124,7 @@ PLANTS = [
     ("transformer", "what the factors reach", "tangents", keys_alone),
     ("transformer", "counts", "stored", scaled(2)),
     ("transformer", "layer and convolution", f"{LIBRARY}.parameter_from_maps", scaled(2)),
-    ("transformer", "layer and convolution", f"{LIBRARY}.maps_from_parameter", value_backwards),
+    ("transformer", "layer and convolution", "maps_from_parameter", value_backwards),
     ("transformer", "no influence on predecessors", f"{LIBRARY}.causal_mask", transposed),
     ("transformer", "biases", f"{LIBRARY}.as_bi_affine", no_offset),
     ("transformer", "biases", "exact_column_softmax", not_normalised),

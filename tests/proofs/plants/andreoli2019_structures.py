@@ -70,18 +70,18 @@ def backwards(original):
 
 
 def the_laplacian(original):
-    from convattn.structures import laplacian_basis
+    from convattn_ledger.structures import laplacian_basis
 
     return laplacian_basis
 
 
 def the_gcn(original):
-    from convattn.structures import gcn_basis
+    from convattn_ledger.structures import gcn_basis
 
     return gcn_basis
 
 
-S = "structures"
+S = "ledger.structures"
 M = f"{S}.shift_matrices.shift_matrix"
 PLANTS = [
     ("grid", "cuboids are kernels", f"{S}.cuboid_shifts", counted_from_zero),

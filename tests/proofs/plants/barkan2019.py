@@ -75,6 +75,7 @@ DEFINITION_1 = "ledger.evidence.printed_filters.printed_convolution"
 SOFTMAX = "ledger.evidence.exact_attention.exact_softmax"
 OPERATOR = "sac.self_attentive_convolution"
 RUNS = "sac_from_convolution"
+SATURATION = "ledger.bounds.saturation"
 PLANTS = [
     ("lemma1", "the ceiling", DEFINITION_1, with_bracket(math.floor)),
     ("lemma1", "the ceiling", DEFINITION_1, with_bracket(math.ceil)),
@@ -90,7 +91,7 @@ PLANTS = [
     ("sa2d", "even kernels exactly", "sac.sac_from_even_kernel", doubled_kernel),
     ("sa2d", "layers commute with reflections", f"{OPERATOR}.even_bias_scores", ramped),
     ("sa2d", "convolutions, if even", "exact_convolution", symmetric_kernel),
-    ("sac", "distance to its own patch", "bounds.saturation.bias_total_variation", scaled(2)),
+    ("sac", "distance to its own patch", f"{SATURATION}.bias_total_variation", scaled(2)),
     ("sac", "3 × 3, two heads exactly", RUNS, turned_kernel),
     ("sac", "2 × 4, stride 2, two heads, keys on all pixels", RUNS, turned_kernel),
     ("sac", "3 × 2, stride 2, dilation 2, one head", RUNS, turned_kernel),

@@ -52,14 +52,14 @@ def content_lost(original):
 def other_encoding(encoding):
     def change(original):
         return lambda *given, **named: original(
-            *given, **{**named, "encoding": encoding, "exact": False}
+            *given, **{**named, "encoding": encoding, "form": "limit"}
         )
 
     return change
 
 
 def with_ring(original):
-    return lambda layer, images, ring=None: original(layer, images)
+    return lambda layer, images, border="zeros": original(layer, images)
 
 
 def images_back(original):
@@ -113,18 +113,29 @@ def two_channels_swapped(original):
 
 RUNS = "ledger.evidence.layer_runs"
 QUADRATIC = "encodings.quadratic.QuadraticEncoding"
+SCORES = "ledger.evidence.scores"
 PLANTS = [
-    ("eq3", "exact, without positions", "operators.scores.content_scores", ramped),
-    ("eq3", "planted, with positions", "operators.scores.position_added_scores", positions_ignored),
+    ("eq3", "exact, without positions", f"{SCORES}.content_scores", ramped),
+    ("eq3", "planted, with positions", f"{SCORES}.position_added_scores", positions_ignored),
     ("eq3", "pixels of images reordered", "fast.application.apply_attention", along_tokens),
-    ("eq7", "exact integers", "operators.scores.absolute_score_terms", last_term_lost),
+    ("eq7", "exact integers", f"{SCORES}.absolute_score_terms", last_term_lost),
     ("eq7", "shapes of the print", "ledger.evidence.matrix_shapes.is_score", always(True)),
-    ("eq7", "shapes of the print", "ledger.evidence.matrix_shapes.is_score", always(False)),
-    ("eq7", "pixels of images", "operators.scores.absolute_score_terms", last_term_lost),
-    ("eq8", "exact scores by shift", "operators.scores.relative_score_terms", first_term_ramped),
-    ("eq8", "content breaks it", "operators.scores.relative_score_terms", content_lost),
+    (
+        "eq7",
+        "shapes of the print",
+        "ledger.evidence.matrix_shapes.is_score",
+        always(False),
+    ),
+    ("eq7", "pixels of images", f"{SCORES}.absolute_score_terms", last_term_lost),
+    ("eq8", "exact scores by shift", f"{SCORES}.relative_score_terms", first_term_ramped),
+    ("eq8", "content breaks it", f"{SCORES}.relative_score_terms", content_lost),
     ("eq8", "shapes of the print", "ledger.evidence.matrix_shapes.is_score", always(True)),
-    ("eq8", "shapes of the print", "ledger.evidence.matrix_shapes.is_score", always(False)),
+    (
+        "eq8",
+        "shapes of the print",
+        "ledger.evidence.matrix_shapes.is_score",
+        always(False),
+    ),
     ("eq8", "translated images", f"{QUADRATIC}.positional_scores", ramped),
     (
         "lemma1",
@@ -169,7 +180,12 @@ PLANTS = [
     ("alpha46", "black pixels of images", "operators.roundoff.one_hot_sharpness", always(46.0)),
     ("alpha46", "black pixels of images", f"{QUADRATIC}.shift_scores", scaled(2)),
     ("rank", "ranks of random factors", "flint.fmpz_mat", rank_off_by_one),
-    ("rank", "D_h of D_out channels", "ledger.evidence.exact_convolution", two_channels_swapped),
+    (
+        "rank",
+        "D_h of D_out channels",
+        "ledger.evidence.exact_convolution",
+        two_channels_swapped,
+    ),
     ("rank", "D_h of D_out channels", "flint.fmpz_mat", full_rank),
     ("lemma3", "the repaired equivalence", "shared_map_exists", always(True)),
     ("lemma3", "the repaired equivalence", "spans_hold", always(False)),
@@ -191,7 +207,12 @@ PLANTS = [
         "encodings.gaussian.GaussianEncoding.shift_scores",
         scaled(1.001),
     ),
-    ("table1", "the printed sizes", "ledger.evidence.model_size.INNER", lambda original: 2048),
+    (
+        "table1",
+        "the printed sizes",
+        "ledger.evidence.model_size.INNER",
+        lambda original: 2048,
+    ),
     ("table1", "the printed sizes", "PRUNED", lambda original: (0,) * 6),
     ("table1", "what the print leaves out", "PRUNED", lambda original: (2, 4, 2, 2, 6, 0)),
     (

@@ -12,7 +12,7 @@ from proofs.plants.changes import (
 
 
 def with_ring(original):
-    return lambda layer, images, ring=None: original(layer, images)
+    return lambda layer, images, border="zeros": original(layer, images)
 
 
 def sign_ignored(original):
@@ -57,7 +57,7 @@ PLANTS = [
     ("lemma2", "M = 40, rounded", "ROUNDING", replaced_by(WEIGHT_ONE_TOO_FAR)),
     ("lemma2", "M = 40, rounded", "ROUNDING", replaced_by(DENOMINATOR_ONE_TOO_FAR)),
     ("lemma2", "one head on images", "operators.shifts.from_query_minus_key", replaced_by(tuple)),
-    ("lemma2", "heads on images", "bounds.saturation.bias_total_variation", scaled(1.01)),
+    ("lemma2", "heads on images", "ledger.bounds.saturation.bias_total_variation", scaled(1.01)),
     ("theorem1", "bare grid: the mean for a missing patch", f"{RUNS}.apply_attention", with_ring),
     ("theorem1", "patch embeddings", BLOCKS, turned_around),
     ("theorem1", "head dimensions", CONVERT, turned_kernel),

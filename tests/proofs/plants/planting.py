@@ -7,10 +7,10 @@ from typing import Any
 import jax
 import pytest
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Run
-from convattn.ledger.discovery import load_claim
-from convattn.ledger.evidence import real_images
-from convattn.ledger.locations import certificates_directory, proofs_directory
+from convattn_ledger import Claim, Evidence, EvidenceFailed, Run
+from convattn_ledger.discovery import load_claim
+from convattn_ledger.evidence import real_images
+from convattn_ledger.locations import certificates_directory, proofs_directory
 
 
 def load(folder: str, name: str) -> Claim:
@@ -40,8 +40,11 @@ def require_failure(
     monkeypatch.setattr(real_images, "COUNT", 2)
     if "." in where:
         path, _, attribute = where.rpartition(".")
-        elsewhere = path.startswith(("flint", "jax"))
-        owner = pkgutil.resolve_name(path if elsewhere else f"convattn.{path}")
+        whole = path.startswith(("flint", "jax"))
+        package = (
+            "" if whole else "convattn_" if path.startswith(("ledger", "lab")) else "convattn."
+        )
+        owner = pkgutil.resolve_name(package + path)
         monkeypatch.setattr(owner, attribute, change(getattr(owner, attribute)))
         jax.clear_caches()  # programs that other tests compiled hold what was there before
     piece, run = piece_of(folder, name, title)

@@ -5,9 +5,9 @@ from dataclasses import replace
 from flint import fmpq
 from proofs.plants.changes import one_more, scaled
 
-CERTIFICATE = "ledger.certificates.two_layers.two_layers_certificate"
+BODY = "ledger.certificates.two_layers.two_layers_body"
 FLOOR = "ledger.evidence.head_floor.floor_below"
-LAYERS = "constructions.two_layers.two_layers"
+LAYERS = "constructions.two_layers.conv_to_two_layers"
 
 
 def without_the_uniform_head(original):
@@ -15,7 +15,7 @@ def without_the_uniform_head(original):
 
     def changed(*given, **named):
         made = original(*given, **named)
-        second = made["body"]["second"]
+        second = made["second"]
         last = len(second["targets"]) - 1
         if second["targets"][last] is None:
             second["maps"] = [entry for entry in second["maps"] if entry[0] != last]
@@ -107,7 +107,7 @@ def stacked_tiling(original):
 
 
 PLANTS = [
-    ("depth", "other sizes", CERTIFICATE, without_the_uniform_head),
+    ("depth", "other sizes", BODY, without_the_uniform_head),
     ("depth", "rank of a composition", "drawn_layer", one_head_repeated),
     ("depth", "the least totals", "least_total", one_more),
     ("depth", "eight heads, as of two layers of 2 and 4", FLOOR, scaled(10**6)),

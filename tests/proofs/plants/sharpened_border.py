@@ -20,9 +20,9 @@ def one_fewer(original):
 def without_what_is_missing(original):
     """The uniform head of S.finite as it stands."""
 
-    def changed(maps, inside, leak):
-        *blocks, _ = original(maps, inside, leak)
-        return [*blocks, -leak / (1 - leak) * maps.sum(axis=0)]
+    def changed(maps, inside, uniform_weight):
+        *blocks, _ = original(maps, inside, uniform_weight)
+        return [*blocks, -uniform_weight / (1 - uniform_weight) * maps.sum(axis=0)]
 
     return changed
 
@@ -40,8 +40,8 @@ def one_step_aside(original):
 
 
 def without_correction(original):
-    def changed(maps, leak):
-        *blocks, uniform = original(maps, leak)
+    def changed(maps, uniform_weight):
+        *blocks, uniform = original(maps, uniform_weight)
         return [*blocks, 0 * uniform]
 
     return changed
@@ -112,10 +112,10 @@ def outputs_one_token_early(original):
     return changed
 
 
-ZERO_PADDING = "bounds.zero_padding"
-LAYER = "bounds.zero_padding"
+ZERO_PADDING = "ledger.bounds.zero_padding"
+LAYER = "ledger.bounds.zero_padding"
 ZERO_TOKEN = "constructions.zero_token.zero_token_scores"
-REGIMES = "constructions.regimes"
+REGIMES = "constructions.table"
 UNSATURATED = "ledger.evidence.unsaturated_layers"
 ENCODINGS = "encodings"
 FACTORS = "fast.separable.back_end"
@@ -135,27 +135,27 @@ PLANTS = [
     ("boundary", "the nearest key is unique", "best_scores", turned_around),
     ("boundary", "the mean in fractions", "corrected_maps", without_correction),
     ("boundary", "5 × 5 on 6 × 7 pixels", f"{REGIMES}.quadratic_construction", one_step_aside),
-    ("boundary", "5 × 5 on 6 × 7 pixels", f"{REGIMES}.leaky_construction", no_uniform_head),
+    ("boundary", "5 × 5 on 6 × 7 pixels", f"{REGIMES}.finite_construction", no_uniform_head),
     ("boundary", "limits on images", f"{REGIMES}.quadratic_construction", one_step_aside),
     (
         "boundary",
         "mean patches at finite parameters",
-        f"{REGIMES}.leaky_construction",
+        f"{REGIMES}.finite_construction",
         no_uniform_head,
     ),
     ("pad", "fills on images", "fast.application.fill_ring", filled_with_zeros),
-    ("pad", "fills on images", f"{REGIMES}.leaky_construction", no_uniform_head),
+    ("pad", "fills on images", f"{REGIMES}.finite_construction", no_uniform_head),
     ("pad", "filled with the mean", "fast.application.fill_ring", filled_with_zeros),
     ("pad", "XLA's own paddings", "operators.padding.Padding.at", exchanged_widths),
     ("pad", "causal sequences", "encodings.layer.filled_axes", outputs_one_token_early),
     (
         "saturation",
         "quadratic rows",
-        "bounds.saturation.quadratic_total_variation_bound",
+        "ledger.bounds.saturation.quadratic_total_variation_bound",
         scaled(0.999),
     ),
     ("saturation", "quadratic rows", "clipped_key", always(0)),
-    ("saturation", "layers", "bounds.saturation_error.head_saturation", hundredth),
+    ("saturation", "layers", "ledger.bounds.saturation_error.head_saturation", hundredth),
     ("saturation", "layers", "exact_error", hundredth),
     (
         "saturation",

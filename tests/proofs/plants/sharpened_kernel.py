@@ -5,7 +5,7 @@ from dataclasses import replace
 from proofs.plants.changes import always, doubled_kernel, scaled, turned_kernel
 
 from convattn.bounds.layer_distance import Enclosure
-from convattn.ledger.evidence.shared_map import spans_hold
+from convattn_ledger.evidence.shared_map import spans_hold
 
 
 def no_common_head(original):
@@ -82,7 +82,7 @@ def other_signs(original):
     return lambda weights, coefficients, *given: original(weights, -coefficients, *given)
 
 
-HEADS = "bounds.kernel_heads.heads_of"
+HEADS = "bounds.kernel_heads.count_heads_of_kernel"
 MIXTURES = "constructions.given_kernel.mixture_heads"
 LAYER = "given_kernel_layer"
 APPROXIMATION = "bounds.approximation"
@@ -101,7 +101,7 @@ PLANTS = [
     ("approx", "known singular values", f"{APPROXIMATION}.tail_energy_bounds", scaled(0.5)),
     ("approx", "known singular values", f"{APPROXIMATION}.squared_distance", half_as_far),
     ("approx", "known singular values", f"{APPROXIMATION}.candidates", first_alone),
-    ("approx", "errors on images", f"{APPROXIMATION}.approximate_convolution", doubled_kernel),
+    ("approx", "errors on images", f"{APPROXIMATION}.approximate_conv", doubled_kernel),
     (
         "approx",
         "errors on images",
@@ -111,7 +111,7 @@ PLANTS = [
     ("content", "one-hot layers with content", "derivative_at", scaled(2)),
     ("content", "one-hot layers with content", "add_content", no_content),
     ("content", "arbitrary attention", "exact_convolution", scaled(2)),
-    ("content", "arbitrary attention", "exact_rank", always(2)),
+    ("content", "arbitrary attention", "rational_rank", always(2)),
     ("content", "positions in the values", "derivative_with_positions", never_in_values),
     ("content", "derivative on pieces of images", "derivative_at", scaled(2)),
     (

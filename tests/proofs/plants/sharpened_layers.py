@@ -55,12 +55,12 @@ def pinched(original):
     return changed
 
 
-REGIMES = "constructions.regimes"
+REGIMES = "constructions.table"
 SHIFT = "fast.shift.back_end.offset_weights"
 ONE_TOO_FAR = (("bfloat16", 8, 17),)
 ONE_TOO_FEW = (("float16", 11, 45),)
 PLANTS = [
-    ("finite", "means on the bare grid", f"{REGIMES}.leaky_construction", no_uniform_head),
+    ("finite", "means on the bare grid", f"{REGIMES}.finite_construction", no_uniform_head),
     ("finite", "fast back end", SHIFT, uniform_head_twice),
     ("finite", "gradients of the fast back end", SHIFT, heads_that_do_not_learn),
     ("dp1", "the layer in fractions", "bases", one_among_them),

@@ -1,47 +1,30 @@
-"""Readers that do what none may do, each at one word, for the tests of fuzz.py."""
+"""Readers that do what none may do, each at one word, and what is found at the words given."""
 
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
+import tempfile
 from pathlib import Path
 
-OUTSIDE = Path(os.environ.get("FUZZ_OUTSIDE", "/nowhere"))
+ROOT = Path(__file__).parents[3]
+sys.path.insert(0, str(ROOT / "tests"))
 
 
-@dataclass(frozen=True)
-class Planted:
-    """As `Reader` of tests/fuzz/readers.py."""
+from fuzz.reader import Reader  # noqa: E402
 
-    name: str
-    call: object
-    refusals: tuple = (ValueError,)
-    seeds: tuple = (b"whole", b"whole too")
-    folder: bool = False
-    allowed: tuple = ()
+OUTSIDE = Path(tempfile.gettempdir(), f"fuzz-outside-{os.getpid()}")
 
 
-def swallowed_memory() -> None:
+def swallowed(work) -> None:
     try:
-        bytearray(2**31)
-    except MemoryError as error:
-        raise ValueError("it is damaged; copy it again") from error
-
-
-def hidden_process() -> None:
-    try:
-        subprocess.run(["true"], check=True)
+        work()
     except Exception as error:
         raise ValueError("it is damaged; copy it again") from error
 
 
-def module_from_data(folder: Path) -> None:
-    (folder / "given_module.py").write_text("found = 1\n")
-    sys.path.insert(0, str(folder))
-    try:
-        __import__("given_module")
-    finally:
-        sys.path.pop(0)
+def forever() -> None:
+    while True:
+        pass
 
 
 def at_a_word(content: bytes, folder: Path) -> None:
@@ -49,29 +32,18 @@ def at_a_word(content: bytes, folder: Path) -> None:
     if word == "exception":
         {}[word]
     elif word == "hang":
-        while True:
-            pass
-    elif word == "waits":
-        import time
-
-        time.sleep(1000)
+        forever()
     elif word == "memory":
-        bytearray(2**31)
+        raise MemoryError
     elif word == "hidden memory":
-        swallowed_memory()
-    elif word == "end":
-        os.kill(os.getpid(), 11)
+        swallowed(lambda: bytearray(2**62))
     elif word == "written":
         OUTSIDE.write_text("x")
     elif word == "renamed":
         (folder / "a").write_text("x")
         os.replace(folder / "a", OUTSIDE)
     elif word == "process":
-        hidden_process()
-    elif word == "executed":
-        exec("1 + 1")
-    elif word == "module":
-        module_from_data(folder)
+        swallowed(lambda: subprocess.run(["true"], check=True))
     elif word == "printed":
         print("Traceback (most recent call last):", file=sys.stderr)
     elif word == "message":
@@ -88,8 +60,28 @@ def at_a_word(content: bytes, folder: Path) -> None:
 def at_a_sign(content: bytes, folder: Path) -> None:
     if b"\xff" in content:
         raise KeyError("a sign")
-    if not content.startswith(b"whole"):
-        raise ValueError("it is damaged; copy it again")
 
 
-READERS = {each.name: each for each in (Planted("word", at_a_word), Planted("sign", at_a_sign))}
+READERS = {
+    "word": Reader("word", at_a_word, (ValueError,), lambda: [b"whole"]),
+    "sign": Reader("sign", at_a_sign, (ValueError,), lambda: [b"whole", b"whole too"]),
+}
+
+
+def watched(words: list[str]) -> None:
+    """Print what is found at each of the words."""
+    from fuzz.watch import Finding, Watch
+
+    with tempfile.TemporaryDirectory() as folder:
+        watch = Watch(READERS["word"], Path(folder), seconds=0.5)
+        for word in words:
+            try:
+                watch(word.encode())
+                print(f"{word}: nothing")
+            except Finding as found:
+                print(f"{word}: {str(found)[:80]}".replace("\n", " "))
+    print(f"outside: {OUTSIDE.exists()}")
+
+
+if __name__ == "__main__":
+    watched(sys.argv[1:])

@@ -1,7 +1,6 @@
 """mutation.py: what it changes, what notices the change, and what is left."""
 
 import importlib
-import json
 import sys
 from pathlib import Path
 
@@ -36,7 +35,7 @@ def scripts(monkeypatch):
     """The modules, which import one another by name."""
     monkeypatch.syspath_prepend(str(SCRIPTS))
     yield lambda name: importlib.import_module(name)
-    for name in ("mutants", "mutation", "mutation_judge"):
+    for name in ("mutants", "mutation"):
         sys.modules.pop(name, None)
 
 
@@ -120,7 +119,7 @@ def test_every_mutant_that_is_listed_as_equivalent_is_one(scripts):
 
 
 def test_one_that_is_no_mutant_is_named(scripts, tmp_path, monkeypatch, capsys):
-    mutation, _ = planted(scripts, tmp_path, monkeypatch, "assert larger(2, 1) == 2")
+    mutation = planted(scripts, tmp_path, monkeypatch, "assert larger(2, 1) == 2")
     listed = tmp_path / "equivalent.toml"
     entry = 'module = "{}"\nfunction = "larger"\nbefore = "return max(a, b)"\nafter = ["{}"]\n'
     name = "src/convattn/bounds/planted.py"
@@ -131,7 +130,7 @@ def test_one_that_is_no_mutant_is_named(scripts, tmp_path, monkeypatch, capsys):
 
 
 def planted(scripts, tmp_path, monkeypatch, assertion):
-    """A tree of one function with one test, and the file with the function."""
+    """A tree of one function with one test."""
     file = tmp_path / "src/convattn/bounds/planted.py"
     file.parent.mkdir(parents=True)
     for folder in (file.parent, file.parents[1]):
@@ -141,111 +140,86 @@ def planted(scripts, tmp_path, monkeypatch, assertion):
     test.parent.mkdir(parents=True)
     head = "from convattn.bounds.planted import larger\n\n\ndef test_it():\n"
     test.write_text(f"{head}    {assertion}\n")
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # they take a second to load
     mutation = scripts("mutation")
     (tmp_path / "empty.toml").write_text("")
     monkeypatch.setattr(mutation, "EQUIVALENT", tmp_path / "empty.toml")
-    return mutation, file
+    monkeypatch.setattr(mutation, "ROOT", tmp_path)
+    return mutation
 
 
 def run(mutation, tree):
-    file = tree / "src/convattn/bounds/planted.py"
-    results = tree / "results.jsonl"
-    return mutation.main([str(file), "--tree", str(tree), "--results", str(results)])
+    return mutation.main([str(tree / "src/convattn/bounds")])
 
 
+@pytest.mark.slow
 def test_what_no_test_notices_is_printed(scripts, tmp_path, monkeypatch, capsys):
-    mutation, _ = planted(scripts, tmp_path, monkeypatch, "assert larger(2, 2) == 2")
+    mutation = planted(scripts, tmp_path, monkeypatch, "assert larger(2, 2) == 2")
     assert run(mutation, tmp_path) == 1
     printed = capsys.readouterr().out
     assert "- return max(a, b)\n    + return min(a, b)" in printed
-    assert "| all | 1 | 0 | 0 | 1 | 0 | 0.0 % |" in printed
+    assert "| all | 1 | 0 | 0 | 1 | 0.0 % |" in printed
 
 
 @pytest.mark.slow
-def test_what_a_test_notices_is_not_judged_again(scripts, tmp_path, monkeypatch, capsys):
-    mutation, _ = planted(scripts, tmp_path, monkeypatch, "assert larger(2, 1) == 2")
+def test_what_a_test_of_the_package_notices_is_not_printed(scripts, tmp_path, monkeypatch, capsys):
+    """Not only the test named after the module, but those that import it."""
+    mutation = planted(scripts, tmp_path, monkeypatch, "assert larger(2, 2) == 2")
+    near = tmp_path / "tests/bounds/test_planted.py"
+    other = near.with_name("test_user.py")
+    other.write_text(near.read_text().replace("larger(2, 2)", "larger(2, 1)"))
     assert run(mutation, tmp_path) == 0
-    results = (tmp_path / "results.jsonl").read_text()
-    assert "test_it" in json.loads(results)["by"]
-    (tmp_path / "tests/bounds/test_planted.py").unlink()
-    assert run(mutation, tmp_path) == 0
-    assert (tmp_path / "results.jsonl").read_text() == results
-    assert capsys.readouterr().out.count("| all | 1 | 1 | 0 | 0 | 0 | 100.0 % |") == 2
-
-
-@pytest.mark.slow
-def test_tests_of_other_packages_judge_what_they_import(scripts, tmp_path, monkeypatch):
-    mutation, _ = planted(scripts, tmp_path, monkeypatch, "assert larger(2, 2) == 2")
-    near = (tmp_path / "tests/bounds/test_planted.py").read_text()
-    other = tmp_path / "tests/fast/test_user.py"
-    other.parent.mkdir()
-    other.write_text(near.replace("larger(2, 2)", "larger(2, 1)"))
-    assert run(mutation, tmp_path) == 0
-    assert "tests/fast/test_user.py" in (tmp_path / "results.jsonl").read_text()
+    assert "| all | 1 | 1 | 0 | 0 | 100.0 % |" in capsys.readouterr().out
 
 
 @pytest.mark.slow
 def test_tests_that_fail_by_themselves_are_refused(scripts, tmp_path, monkeypatch):
-    mutation, _ = planted(scripts, tmp_path, monkeypatch, "assert larger(2, 1) == 1")
+    mutation = planted(scripts, tmp_path, monkeypatch, "assert larger(2, 1) == 1")
     with pytest.raises(RuntimeError, match=r"without any error in the program: .*test_it"):
         run(mutation, tmp_path)
 
 
-# The judge of the checker, on a module of our own.
+@pytest.mark.parametrize(
+    ("module", "test"),
+    [
+        ("src/convattn/files.py", "tests/test_files.py"),
+        ("src/convattn/networks/weights/files.py", "tests/networks/weights/test_files.py"),
+        ("src/convattn_check/equality.py", "tests/convattn_check/test_check_equality.py"),
+        ("src/convattn_lab/training/checkpoints.py", "tests/lab/training/test_checkpoints.py"),
+    ],
+)
+def test_the_tests_of_a_module(scripts, module, test):
+    mutation = scripts("mutation")
+    files = mutation.test_files(mutation.ROOT, module)
+    assert files[0] == test
+    assert len(files) == len(set(files))
 
 
 @pytest.fixture
-def judge(scripts, tmp_path, monkeypatch):
-    """The judge, and a module that it may change."""
-    judge = scripts("mutation_judge")
-    module = tmp_path / "src/clipping.py"
-    module.parent.mkdir()
-    module.write_text(PLANTED)
-    monkeypatch.syspath_prepend(str(module.parent))
-    yield judge, importlib.import_module("clipping")
-    del sys.modules["clipping"]
+def judge(scripts, tmp_path):
+    """The judge of the checker, by two certificates and a manifest's words."""
+    mutation = scripts("mutation")
+    judge = mutation.Judge(mutation.ROOT, tmp_path, only_certificates=True)
+    content = (mutation.ROOT / "certificates/C20.rank-h1-o3.json").read_bytes()
+    true = mutation.Certificate("true", content, {"reason": ""})
+    false = {"code": "malformed", "reason": ""}
+    judge.certificates = [mutation.Certificate("false", b"[", false), true]
+    return mutation, judge
 
 
-def test_a_fork_exchanges_the_code_of_a_function(scripts, judge):
-    judge, module = judge
-    found = scripts("mutants").mutants_of("src/clipping.py", PLANTED.encode(), {})
-    (mutant,) = (each for each in found if each.after == "return min(value, LIMIT)")
-    code = compile(mutant.applied(PLANTED.encode()), "clipping.py", "exec")
-    steps = [judge.Step("seven", lambda: module.clip(7, "here") == 7)]
-
-    def work():
-        assert judge._exchange(mutant, code)
-        return judge._noticed(steps)
-
-    assert judge._in_fork(lambda: judge._noticed(steps)) == ""
-    assert judge._in_fork(work) == "seven"
-    assert module.clip(7, "here") == 7
-    (other,) = (each for each in found if each.after == "LIMIT = 6")
-    code = compile(other.applied(PLANTED.encode()), "clipping.py", "exec")
-    assert not judge._exchange(other, code)
+@pytest.mark.slow
+def test_a_certificate_notices_what_changes_its_verdict(judge):
+    mutation, judge = judge
+    path = mutation.ROOT / "src/convattn_check/rank.py"
+    mutants = mutation.find_mutants(mutation.ROOT, [path])
+    by = {mutant.after: judge(mutant) for mutant in mutants if mutant.before.startswith("given")}
+    assert by["False"] == "true"
+    assert by["given == rank >= min(inputs, dimension)"] == ""  # equivalent
+    assert (judge.folder / "src/convattn_check/rank.py").read_bytes() == path.read_bytes()
 
 
-def test_code_that_uses_what_stands_around_it_is_not_exchanged(scripts, judge, monkeypatch):
-    """As super() does: nothing says then which tests call it."""
-    judge, module = judge
-    found = scripts("mutants").mutants_of("src/clipping.py", PLANTED.encode(), {})
-    (mutant,) = (each for each in found if each.after == "return min(value, LIMIT)")
-    code = compile(mutant.applied(PLANTED.encode()), "clipping.py", "exec")
-    assert judge._exchange(mutant, code, False)
-    monkeypatch.setattr(module, "clip", lambda value, where: mutant)
-    assert not judge._exchange(mutant, code, False)
-
-
+@pytest.mark.slow
 def test_a_loop_without_end_is_noticed(judge, monkeypatch):
-    judge, _ = judge
-    monkeypatch.setattr(judge, "MARGIN", 0.05)
-
-    def forever():
-        while True:
-            pass
-
-    with pytest.raises(judge._BrokenOffError, match="ended with status"):
-        judge._in_fork(lambda: judge._noticed([judge.Step("forever", forever)]))
-    with pytest.raises(judge._BrokenOffError, match="KeyError: 1"):
-        judge._in_fork(lambda: {}[1])
+    mutation, judge = judge
+    monkeypatch.setattr(mutation, "SLOW", 0.5)
+    (judge.folder / "src/convattn_check/rank.py").write_text("while True:\n    pass\n")
+    assert "took over 0.5 s" in judge.by_certificates()

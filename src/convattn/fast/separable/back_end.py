@@ -29,7 +29,7 @@ from convattn.operators.arrays import known_size, promoted
 from convattn.operators.attention import attention_weights
 from convattn.operators.shifts import TokenGrid
 
-GRID_WASTE = 1.25  # heads stand on a grid if it has at most so many pairs for each head
+_GRID_WASTE = 1.25  # heads stand on a grid if it has at most so many pairs for each head
 
 
 class AxisFactors(NamedTuple):
@@ -44,13 +44,13 @@ class AxisFactors(NamedTuple):
     def on_grid(self) -> bool:
         """Whether the pairs of groups that are heads fill their rectangle, or nearly."""
         pairs = self.rows.shape[0] * self.columns.shape[0]
-        return pairs <= GRID_WASTE * len(self.row_groups)
+        return pairs <= _GRID_WASTE * len(self.row_groups)
 
 
 def refusal(layer: AttentionLayer, grid: TokenGrid, options: AttentionOptions) -> str | None:
     """Everything but content-free heads whose scores are a sum over two axes."""
     if not isinstance(layer.encoding, SeparableEncoding):
-        return no_sum(layer)
+        return _no_sum(layer)
     if layer.content is not None:
         return (
             "content scores do not factor over the axes; take 'dot_product', 'chunked' or 'dense'"
@@ -65,7 +65,7 @@ def refusal(layer: AttentionLayer, grid: TokenGrid, options: AttentionOptions) -
     return None
 
 
-def no_sum(layer: AttentionLayer) -> str:
+def _no_sum(layer: AttentionLayer) -> str:
     """The refusal of an encoding."""
     return (
         f"the scores of {type(layer.encoding).__name__} are no sum of a row term and a column "
@@ -74,14 +74,10 @@ def no_sum(layer: AttentionLayer) -> str:
     )
 
 
-def separable_encoding(layer: AttentionLayer) -> SeparableEncoding:
-    """The encoding of a layer that is served.
-
-    Raises:
-        ValueError: For another.
-    """
+def _separable_encoding(layer: AttentionLayer) -> SeparableEncoding:
+    """The encoding of a layer that is served."""
     if not isinstance(layer.encoding, SeparableEncoding):
-        raise ValueError(no_sum(layer))
+        raise ValueError(_no_sum(layer))
     return layer.encoding
 
 
@@ -92,21 +88,21 @@ def attend(
     options: AttentionOptions,
 ) -> Float[Array, "batch rows columns out_features"]:
     """Σ_h g_h (R_h ⊗ C_h) X W_val,h W_out,h."""
-    factors = axis_factors(separable_encoding(layer).axis_scores(grid), grid)
+    factors = axis_factors(_separable_encoding(layer).axis_scores(grid), grid)
     dtype = promoted(sum_dtype(layer, tokens), factors.rows.dtype)
     mixing = float(sum(grid.queries))
     maps = arrange_maps(
         layer, grid, known_size(tokens.shape[0]) * math.prod(tokens.shape[1:-1]), mixing, dtype
     )
     if not factors.on_grid or maps.before is not None or maps.after is None:
-        return apply_free(factors, maps, tokens, dtype, options)
+        return _apply_free(factors, maps, tokens, dtype, options)
     if rows_first(factors, tokens.shape[-1], maps.after.shape[-1]):
         factors = AxisFactors(
             factors.columns, factors.rows, factors.column_groups, factors.row_groups
         )
-        result = apply_grid(factors, maps.after, tokens.transpose(1, 2, 0, 3), dtype, options)
+        result = _apply_grid(factors, maps.after, tokens.transpose(1, 2, 0, 3), dtype, options)
         return result.transpose(2, 1, 0, 3)
-    result = apply_grid(factors, maps.after, tokens.transpose(2, 1, 0, 3), dtype, options)
+    result = _apply_grid(factors, maps.after, tokens.transpose(2, 1, 0, 3), dtype, options)
     return result.transpose(2, 0, 1, 3)
 
 
@@ -127,7 +123,7 @@ def rows_first(factors: AxisFactors, features: int, out: int) -> bool:
     return r * height * features + c * width * out < c * width * features + r * height * out
 
 
-def apply_grid(
+def _apply_grid(
     factors: AxisFactors,
     maps: Num[Array, "heads features out_features"],
     tokens: Num[Array, "columns rows batch features"],
@@ -143,7 +139,7 @@ def apply_grid(
     return mix_map_mix(arithmetic, factors.rows, factors.columns, table, tokens)
 
 
-def apply_free(
+def _apply_free(
     factors: AxisFactors,
     maps: HeadMaps,
     tokens: Num[Array, "batch rows columns features"],
@@ -184,10 +180,10 @@ def work(
     options: AttentionOptions = DEFAULT_OPTIONS,
 ) -> Work:
     """H + W products for each token, head and channel (fewer on a grid), and the maps."""
-    encoding, heads, out = separable_encoding(layer), layer.heads, features
+    encoding, heads, out = _separable_encoding(layer), layer.heads, features
     rows, columns = jax.eval_shape(lambda: axis_factors(encoding.axis_scores(grid), grid)[:2])
     (r, height, _), (c, width, _) = rows.shape, columns.shape
-    if r * c > GRID_WASTE * heads:
+    if r * c > _GRID_WASTE * heads:
         r = c = heads
     tokens = batch * height * width
     products = 0.0

@@ -57,7 +57,7 @@ from convattn.fast.shift.shifted_products import shifted_products
 from convattn.operators.arrays import known_size
 from convattn.operators.shifts import TokenGrid, count, symbolic_axes
 
-SYMBOLIC_SIDE = 32  # the tokens that an axis of symbolic size is expected to have
+_SYMBOLIC_SIDE = 32  # the tokens that an axis of symbolic size is expected to have
 
 
 def refusal(layer: AttentionLayer, grid: TokenGrid, options: AttentionOptions) -> str | None:
@@ -70,7 +70,7 @@ def refusal(layer: AttentionLayer, grid: TokenGrid, options: AttentionOptions) -
     """
     encoding = layer.encoding
     if not isinstance(encoding, OffsetTable):
-        return no_table(encoding)
+        return _no_table(encoding)
     if layer.content is not None:
         return "the layer has content scores, which differ at every key; use chunked or dense"
     if options.dropout is not None:
@@ -92,7 +92,7 @@ def refusal(layer: AttentionLayer, grid: TokenGrid, options: AttentionOptions) -
     return None
 
 
-def no_table(encoding: PositionalEncoding) -> str:
+def _no_table(encoding: PositionalEncoding) -> str:
     """The refusal of an encoding."""
     return (
         f"the scores of {type(encoding).__name__} are not a sparse offset table with one score "
@@ -101,13 +101,9 @@ def no_table(encoding: PositionalEncoding) -> str:
 
 
 def offset_encoding(layer: AttentionLayer) -> OffsetTable:
-    """The encoding of a layer that is served.
-
-    Raises:
-        ValueError: For another.
-    """
+    """The encoding of a layer that is served."""
     if not isinstance(layer.encoding, OffsetTable):
-        raise ValueError(no_table(layer.encoding))
+        raise ValueError(_no_table(layer.encoding))
     return layer.encoding
 
 
@@ -127,7 +123,7 @@ def attend(
     box = interior(grid, offsets, options.wanted)
     wanted = options.wanted or all_queries(grid)
     kept = tuple(map(count, wanted))
-    known = known_size(batch) * math.prod(known_size(size, SYMBOLIC_SIDE) for size in kept)
+    known = known_size(batch) * math.prod(known_size(size, _SYMBOLIC_SIDE) for size in kept)
     way = cheapest_way(layer, len(offsets), known, tokens.shape[-1])
     tokens, maps = read_values(layer, tokens, way, dtype, precision)
     total = sum_of_tokens(tokens, len(box), dtype)
@@ -164,7 +160,7 @@ def attend(
         inside = shifted_products(tokens[..., 0, :], taps, offsets, box, dtype, precision)
         mean_map = product("qh,hk->qk", everywhere, rows, dtype=dtype).reshape(maps.shape[1:])
         once = product("bd,do->bo", total[:, 0], mean_map, dtype=dtype, precision=precision)
-        inside = inside + at_every_query(once, inside.shape[1:-1], dtype)
+        inside = inside + _at_every_query(once, inside.shape[1:-1], dtype)
     else:
         inside = mapped(mixed_box(tokens, shares, offsets, box, dtype, precision), everywhere)
         inside = inside.reshape(batch, *map(count, box), -1)
@@ -181,7 +177,7 @@ def sum_of_tokens(
     return total.reshape(tokens.shape[0], *tokens.shape[1 + axes :])
 
 
-def at_every_query(
+def _at_every_query(
     once: Num[Array, "batch out_features"], extent: tuple[int, ...], dtype: np.dtype
 ) -> Num[Array, "batch *extent out_features"]:
     """The same vector at every query, so that its derivative is a product as well."""

@@ -86,7 +86,7 @@ def shifted_products(
     [21.0, 32.0, 3.0]
     """
     narrow = taps.shape[-1] < WIDE and dtype == np.float32 and is_highest(precision)
-    if narrow and jax.default_backend() == "cpu" and box_of_taps(offsets) is not None:
+    if narrow and jax.default_backend() == "cpu" and _box_of_taps(offsets) is not None:
         return as_convolution(tokens, taps, offsets, box, dtype, precision)
     return as_product(tokens, taps, offsets, box, dtype, precision)
 
@@ -115,12 +115,8 @@ def as_convolution(
     dtype: np.dtype,
     precision: lax.PrecisionLike,
 ) -> Num[Array, "batch *box out_features"]:
-    """`lax.conv_general_dilated` over the slice of the tokens that the box reads, which it pads.
-
-    Raises:
-        ValueError: Where the offsets fill no box.
-    """
-    found = box_of_taps(offsets)
+    """`lax.conv_general_dilated` over the slice of the tokens that the box reads, which it pads."""
+    found = _box_of_taps(offsets)
     if found is None:
         raise ValueError(f"offsets={offsets} fill no box of equal steps; use as_product")
     sizes, steps = found
@@ -154,10 +150,10 @@ def as_convolution(
     )
 
 
-def box_of_taps(offsets: tuple[Shift, ...]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+def _box_of_taps(offsets: tuple[Shift, ...]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     """How many taps each axis has and how far apart, or None where the offsets fill no such box.
 
-    >>> box_of_taps(((0, -2), (0, 0), (0, 2))), box_of_taps(((0,), (1,), (3,)))
+    >>> _box_of_taps(((0, -2), (0, 0), (0, 2))), _box_of_taps(((0,), (1,), (3,)))
     (((1, 3), (1, 2)), None)
     """
     axes = [sorted(set(steps)) for steps in zip(*offsets, strict=True)]

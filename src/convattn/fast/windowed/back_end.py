@@ -33,12 +33,11 @@ from convattn.fast.options import DEFAULT_OPTIONS, AttentionOptions, Window
 from convattn.fast.products import product
 from convattn.fast.windowed.tile_plan import HeadGroup, plan_groups, plane_tiles, tile_work
 from convattn.fast.windowed.tiles import Tiles, skewed, tile_keys, visible
-from convattn.fast.windowed.window import choose_windows, is_traced, window_problem
-from convattn.fast.windowed.window import skipped_weight as skipped_weight
-from convattn.operators.arrays import known_size, promoted
+from convattn.fast.windowed.window import choose_windows, window_problem
+from convattn.operators.arrays import is_traced, known_size, promoted
 from convattn.operators.shifts import TokenGrid
 
-TYPICAL_REACH = 4  # of the windows that `work` prices where none are given
+_TYPICAL_REACH = 4  # of the windows that `work` prices where none are given
 
 
 def refusal(layer: AttentionLayer, grid: TokenGrid, options: AttentionOptions) -> str | None:
@@ -75,17 +74,17 @@ def attend(
     encoding = layer.encoding
     if not isinstance(encoding, RelativePosition):
         raise ValueError(refusal(layer, grid, options))
-    windows, plane = on_a_plane(options.windows or choose_windows(encoding, grid), grid)
+    windows, plane = _on_a_plane(options.windows or choose_windows(encoding, grid), grid)
     batch, features = tokens.shape[0], tokens.shape[-1]
     dtype = sum_dtype(layer, tokens)
-    groups = plan_groups(windows, plane, known_size(batch), mixed_width(layer, features))
+    groups = plan_groups(windows, plane, known_size(batch), _mixed_width(layer, features))
     mixing = sum(len(group.heads) * group.products_per_query for group in groups) / layer.heads
     maps = arrange_maps(layer, grid, known_size(batch) * math.prod(grid.queries), mixing, dtype)
     if not jnp.issubdtype(tokens.dtype, jnp.inexact):
         tokens = tokens.astype(dtype)
     tokens = tokens.reshape(batch, *plane.queries, features)
     parts = (HeadTiles.make(encoding, grid, plane, group, maps) for group in groups)
-    result = reduce(jnp.add, (attend_group(part, tokens, options, dtype) for part in parts))
+    result = reduce(jnp.add, (_attend_group(part, tokens, options, dtype) for part in parts))
     return result.reshape(batch, *grid.queries, result.shape[-1])
 
 
@@ -97,9 +96,9 @@ def work(
     options: AttentionOptions = DEFAULT_OPTIONS,
 ) -> Work:
     """That of the windows, or of nine shifts on each axis, and of the maps."""
-    typical = ((-TYPICAL_REACH, TYPICAL_REACH),) * len(grid.queries)
-    windows, plane = on_a_plane(options.windows or (typical,) * layer.heads, grid)
-    width = mixed_width(layer, features)
+    typical = ((-_TYPICAL_REACH, _TYPICAL_REACH),) * len(grid.queries)
+    windows, plane = _on_a_plane(options.windows or (typical,) * layer.heads, grid)
+    width = _mixed_width(layer, features)
     tiles = [
         tile_work(plane, group.reach, len(group.heads), batch, width, group.sizes)
         for group in plan_groups(windows, plane, batch, width)
@@ -110,17 +109,17 @@ def work(
     return total._replace(products=total.products + float(tokens * sum(maps)))
 
 
-def mixed_width(layer: AttentionLayer, features: int) -> int:
+def _mixed_width(layer: AttentionLayer, features: int) -> int:
     """How many channels of each head are mixed, about: those of its values."""
     return features if layer.value is None else min(features, layer.value.shape[2])
 
 
-def on_a_plane(
+def _on_a_plane(
     windows: tuple[Window, ...], grid: TokenGrid
 ) -> tuple[tuple[Window, ...], TokenGrid]:
     """Windows without shifts that never occur, and a sequence as an image of one row.
 
-    >>> on_a_plane((((-9, 1),),), TokenGrid((4,), ((1, 0),)))
+    >>> _on_a_plane((((-9, 1),),), TokenGrid((4,), ((1, 0),)))
     ((((0, 0), (-4, 1)),), TokenGrid(queries=(1, 4), ring=((0, 0), (1, 0))))
     """
     missing = 2 - len(grid.queries)
@@ -181,7 +180,7 @@ class HeadTiles(NamedTuple):
         return cls(plane, group, heads, scores.reshape(-1, *sides), maps)
 
 
-def attend_group(
+def _attend_group(
     tiles: HeadTiles,
     tokens: Num[Array, "batch rows columns features"],
     options: AttentionOptions,
@@ -202,9 +201,9 @@ def attend_group(
         band = tile_keys(values, 1, down)
         parts = []
         for across in columns:
-            weights, indices = tile_weights(tiles, down, across), "ijhvyux"
+            weights, indices = _tile_weights(tiles, down, across), "ijhvyux"
             if options.dropout is not None:
-                positions = tile_pairs(plane, down, across)
+                positions = _tile_pairs(plane, down, across)
                 scale = keep_scale(
                     options.dropout, tokens.shape[0], tiles.all_heads, *positions, weights.dtype
                 )
@@ -227,7 +226,7 @@ def attend_group(
     return jnp.concatenate(bands, axis=1)[:, :height, :breadth]
 
 
-def tile_weights(
+def _tile_weights(
     tiles: HeadTiles, down: Tiles, across: Tiles
 ) -> Float[Array, "row_tiles column_tiles heads columns column_keys rows row_keys"]:
     """The weights of a tile's queries on the keys that it reads, times gains that are in no map.
@@ -251,7 +250,7 @@ def tile_weights(
     return weights[:, :, :, :, column_keys, :, row_keys]
 
 
-def tile_pairs(plane: TokenGrid, down: Tiles, across: Tiles) -> tuple[Array, Array]:
+def _tile_pairs(plane: TokenGrid, down: Tiles, across: Tiles) -> tuple[Array, Array]:
     """The flat positions of queries `[i, j, v, 1, u, 1]` and of keys `[i, j, 1, y, 1, x]`."""
     found = []
     for tiles in (down, across):

@@ -18,7 +18,7 @@ from convattn.fast.options import Window
 from convattn.fast.windowed.tiles import Tiles, cut_tiles
 from convattn.operators.shifts import TokenGrid
 
-TILE_SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32)
+_TILE_SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32)
 
 
 class HeadGroup(NamedTuple):
@@ -110,7 +110,7 @@ def tile_sizes(
     """
     candidates = [
         sorted(
-            {size for size in TILE_SIZES if high - low < 4 * size < 4 * queries}
+            {size for size in _TILE_SIZES if high - low < 4 * size < 4 * queries}
             | {min(queries, max(48, high - low))}
         )
         for queries, (low, high) in zip(plane.queries, window, strict=True)

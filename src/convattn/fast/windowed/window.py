@@ -36,6 +36,7 @@ from jaxtyping import Bool, Float, Shaped
 
 from convattn.encodings.base import RelativePosition
 from convattn.fast.options import Window
+from convattn.operators.arrays import is_traced
 from convattn.operators.shifts import TokenGrid
 
 
@@ -76,7 +77,7 @@ def choose_windows(
     limit = float(jnp.finfo(scores.dtype if dtype is None else dtype).eps) / 4
     table = table.reshape(-1, *(len(shifts) for shifts in grid.shift_ranges))
     with np.errstate(invalid="ignore"):  # NaN scores keep everything
-        return tuple(smallest_window(head, grid, limit) for head in table)
+        return tuple(_smallest_window(head, grid, limit) for head in table)
 
 
 def skipped_weight(
@@ -105,24 +106,24 @@ def skipped_weight(
     inside = np.stack([window_mask(grid, window) for window in windows])
     if is_traced(encoding):
         scores = lax.stop_gradient(encoding.shift_scores(grid.shifts, grid.number_of_keys))
-        return jnp.minimum(weight_bound(scores.reshape(inside.shape), inside, grid), 1)
+        return jnp.minimum(_weight_bound(scores.reshape(inside.shape), inside, grid), 1)
     with jax.ensure_compile_time_eval(), jax.transfer_guard("allow"):
         computed = encoding.shift_scores(grid.shifts, grid.number_of_keys)
         table = np.asarray(computed, np.float64).reshape(inside.shape)
     with np.errstate(invalid="ignore"):
-        weight = weight_bound(table, inside, grid)
+        weight = _weight_bound(table, inside, grid)
     limits = jnp.finfo(computed.dtype)
     up = np.where(weight > 0, weight * (1 + float(limits.eps)) + 2 * float(limits.tiny), weight)
     return jax.device_put(np.minimum(up, 1).astype(computed.dtype))
 
 
-def weight_bound(
+def _weight_bound(
     scores: Shaped[Any, "heads *shifts"], inside: Bool[np.ndarray, "heads *shifts"], grid: TokenGrid
 ) -> Any:
     """The bound of `skipped_weight` from a table of scores, in NumPy or JAX, before it is cut at 1.
 
     >>> inside = np.array([[False, True, True]])
-    >>> weight_bound(np.zeros((1, 3)), inside, TokenGrid((2,), ((0, 0),))).round(3)
+    >>> _weight_bound(np.zeros((1, 3)), inside, TokenGrid((2,), ((0, 0),))).round(3)
     array([0.5])
     """
     concrete = isinstance(scores, np.ndarray)
@@ -134,22 +135,13 @@ def weight_bound(
     tiny, roundoff = float(limits.tiny), float(limits.eps) / 2
     floor = math.log(tiny)
     raised = module.maximum(scores, floor - depth)
-    kept = log_sums(module.where(inside, scores, -module.inf), grid, running)
-    skipped = log_sums(module.where(inside, -module.inf, raised), grid, running)
+    kept = _log_sums(module.where(inside, scores, -module.inf), grid, running)
+    skipped = _log_sums(module.where(inside, -module.inf, raised), grid, running)
     steps = sum(len(shifts) + 1 for shifts in grid.shift_ranges) + 3
     spread = depth - floor + math.log(inside[0].size) + 16
     error = 2 * steps * roundoff * spread * (1 + steps * roundoff)
     weight = module.exp(skipped - module.logaddexp(skipped, kept) + error) + 2 * tiny
     return module.where(skipped == -module.inf, 0, weight).max(axis=axes)
-
-
-def is_traced(encoding: Any) -> bool:
-    """Whether any parameter is traced, so that it cannot be looked at.
-
-    >>> jax.jit(lambda x: jnp.array(is_traced(x)))(1.0).item(), is_traced(jnp.ones(2))
-    (True, False)
-    """
-    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(encoding))
 
 
 def window_problem(windows: Any, heads: int, grid: TokenGrid) -> str | None:
@@ -197,18 +189,18 @@ def window_mask(grid: TokenGrid, window: Window) -> Bool[np.ndarray, "*shifts"]:
     return np.all(np.meshgrid(*axes, indexing="ij"), axis=0)
 
 
-def smallest_window(scores: Float[np.ndarray, "*shifts"], grid: TokenGrid, limit: float) -> Window:
+def _smallest_window(scores: Float[np.ndarray, "*shifts"], grid: TokenGrid, limit: float) -> Window:
     """The window of one head that skips at most `limit`.
 
     Each side first takes its share of the limit by itself, by bisection; then each is moved in
     while all that is skipped stays within the limit.
     """
-    total = log_sums(scores, grid, accumulated)
+    total = _log_sums(scores, grid, accumulated)
     everything = tuple((shifts[0], shifts[-1]) for shifts in grid.shift_ranges)
 
     def skipped(window: Window) -> float:
         rest = np.where(window_mask(grid, window), -np.inf, scores)
-        return largest_ratio(log_sums(rest, grid, accumulated), total)
+        return largest_ratio(_log_sums(rest, grid, accumulated), total)
 
     def moved(window: Window, axis: int, side: int, shift: int) -> Window:
         pair = (shift, window[axis][1]) if side == 0 else (window[axis][0], shift)
@@ -252,19 +244,13 @@ def accumulated(terms: np.ndarray, axis: int) -> np.ndarray:
     return np.logaddexp.accumulate(terms, axis)
 
 
-def log_sums(
+def _log_sums(
     scores: Shaped[Any, "*heads_and_shifts"], grid: TokenGrid, running: Callable[..., Any]
 ) -> Any:
     """For every query the logarithm of the sum of e^score over its keys.
 
-    Args:
-        scores: One for each shift that occurs; heads may stand before. NumPy or JAX.
-        running: `accumulated` or `lax.cumlogsumexp`.
-
-    Returns:
-        `[…, *grid.queries]`.
-
-    >>> np.exp(log_sums(np.zeros((3, 5)), TokenGrid((2, 3), ((0, 0), (0, 0))), accumulated)).round()
+    >>> grid = TokenGrid((2, 3), ((0, 0), (0, 0)))
+    >>> np.exp(_log_sums(np.zeros((3, 5)), grid, accumulated)).round()
     array([[6., 6., 6.],
            [6., 6., 6.]])
     """
@@ -273,11 +259,11 @@ def log_sums(
     module = np if isinstance(scores, np.ndarray) else jnp
     for axis in range(axes):
         moved = module.moveaxis(scores, first + axis, -1)
-        scores = module.moveaxis(axis_log_sums(moved, grid, axis, running), -1, first + axis)
+        scores = module.moveaxis(_axis_log_sums(moved, grid, axis, running), -1, first + axis)
     return scores
 
 
-def axis_log_sums(
+def _axis_log_sums(
     scores: Shaped[Any, "*others shifts"], grid: TokenGrid, axis: int, running: Callable[..., Any]
 ) -> Any:
     """The same on one axis, the last of `scores`: from shifts to queries."""

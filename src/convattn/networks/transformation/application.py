@@ -1,6 +1,6 @@
 """A function of JAX applied with given attention layers in place of its convolutions."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -8,7 +8,8 @@ from typing import Any
 from jax import Array
 
 from convattn.encodings.layer import AttentionLayer
-from convattn.networks.transformation.attention import AttentionOptions
+from convattn.networks.transformation.attention import ConversionOptions
+from convattn.networks.transformation.contents import inner_jaxprs, is_convolution
 from convattn.networks.transformation.convolution import Convolution
 from convattn.networks.transformation.deviation import Path
 from convattn.networks.transformation.evaluation import (
@@ -17,13 +18,12 @@ from convattn.networks.transformation.evaluation import (
     Place,
     Rule,
     Values,
-    inner_jaxprs,
-    is_convolution,
 )
+from convattn.networks.transformation.provenance import kernel_digests
 from convattn.networks.transformation.with_attention import Attending, Traced
 from convattn.operators.padding import read_padding
 
-UNNAMED = "convolution"
+_UNNAMED = "convolution"
 Layers = Mapping[str, AttentionLayer]
 
 
@@ -36,39 +36,30 @@ class Application:
         options: Of the attention of those that have no layer.
         depths: Of each layer the scans that it has an axis for: how many equations hold their
             bodies.
-        kernel_shapes: Of the convolutions that layers stand for, by name.
+        names: Of all convolutions, on the example.
+        forms: Of the convolutions that layers stand for, by name.
+        digests: What their kernels are made of there (`provenance.py`).
     """
 
     function: Callable[..., Any]
-    options: AttentionOptions
+    options: ConversionOptions
     depths: Mapping[str, frozenset[int]]
-    kernel_shapes: Mapping[str, tuple[int, ...]]
+    names: frozenset[str]
+    forms: Mapping[str, tuple[Any, ...]]
+    digests: Mapping[str, str | None]
 
     def __call__(self, layers: Layers, *args: Any, **kwargs: Any) -> Any:
-        """The function with these layers.
-
-        Raises:
-            ValueError: If they are not those of the names that `attention_of` gave, or the function
-                has none of that name on these arguments.
-        """
+        """The function with these layers."""
         return self._evaluated(layers, args, kwargs, None)
 
     def inputs(self, layers: Layers, *args: Any, **kwargs: Any) -> dict[str, Array]:
-        """The images `[batch, *space, channels]` of each layer, but of those in loops and branches.
-
-        Raises:
-            ValueError: As above.
-        """
+        """By layer its images `[batch, *space, channels]`, but for those in loops and branches."""
         return self.outputs_and_inputs(layers, *args, **kwargs)[1]
 
     def outputs_and_inputs(
         self, layers: Layers, *args: Any, **kwargs: Any
     ) -> tuple[Any, dict[str, Array]]:
-        """Both.
-
-        Raises:
-            ValueError: As above.
-        """
+        """Both."""
         seen: dict[str, Array] = {}
         return self._evaluated(layers, args, kwargs, seen), seen
 
@@ -77,32 +68,43 @@ class Application:
     ) -> Any:
         traced = Traced.of(self.function, args, kwargs)
         names = names_of(traced.jaxpr.jaxpr)
-        own = list(layers) if isinstance(layers, Mapping) else type(layers).__name__
-        if not isinstance(layers, Mapping) or set(layers) != set(self.depths):
+        require_layers(layers, self.depths)
+        own = set(names.values())
+        if own != self.names:
             raise ValueError(
-                f"layers={own}, but expected a dictionary of layers {sorted(self.depths)}; give "
-                "what attention_of returned, or layers of the same names"
+                f"on these arguments the function has no convolutions {sorted(self.names - own)} "
+                f"and other ones, {sorted(own - self.names)}, but expected those of the example; "
+                "make its layers with an example like them"
             )
-        unused = set(layers) - set(names.values())
-        if unused:
-            raise ValueError(
-                f"the function has no convolutions {sorted(unused)} on these arguments, but "
-                "expected those of the example; make its layers with an example like them"
-            )
-        evaluation = WithLayers(
-            self.options, names, dict(layers), self.depths, self.kernel_shapes, seen
-        )
+        digests = kernel_digests(traced.jaxpr, names)
+        for name in layers:
+            if self.digests[name] not in (None, digests[name]):
+                raise ValueError(
+                    f"{name}: another kernel on these arguments than on the example, whose layer "
+                    "would take its place; make the layers with an example like these arguments"
+                )
+        evaluation = WithLayers(self, names, dict(layers), seen)
         return traced.output(evaluation.closed(traced.jaxpr, traced.arrays, Place()))
+
+
+def require_layers(layers: Any, names: Collection[str]) -> None:
+    """Refuse layers that are not those of these names."""
+    own = list(layers) if isinstance(layers, Mapping) else type(layers).__name__
+    if not isinstance(layers, Mapping) or set(layers) != set(names):
+        raise ValueError(
+            f"layers={own}, but expected a dictionary of layers {sorted(names)}; give what "
+            "attention_of or load_network returned, or layers of the same names"
+        )
 
 
 def names_of(jaxpr: Any) -> dict[Path, str]:
     """A name for each convolution that can be converted, by where it stands; all different."""
     names: dict[Path, str] = {}
-    found = list(paths_of(jaxpr, Place()))
+    found = list(_paths_of(jaxpr, Place()))
     taken = {name for name, _ in found}
     counts: dict[str, int] = {}
     for name, path in found:
-        own = name = name or UNNAMED
+        own = name = name or _UNNAMED
         counts[name] = counts.get(name, 0) + 1
         while counts[name] > 1 and (own := f"{name}:{counts[name]}") in taken:
             counts[name] += 1
@@ -110,38 +112,35 @@ def names_of(jaxpr: Any) -> dict[Path, str]:
     return names
 
 
-def paths_of(jaxpr: Any, place: Place) -> Iterator[Place]:
+def _paths_of(jaxpr: Any, place: Place) -> Iterator[Place]:
     """Where the convolutions of a jaxpr stand."""
     for equation in jaxpr.eqns:
         if is_convolution(equation, place.name):
             yield place.inside(equation)
         elif equation.primitive.name in RULES:
             for inner in inner_jaxprs(equation):
-                yield from paths_of(inner, place.inside(equation))
+                yield from _paths_of(inner, place.inside(equation))
 
 
 class WithLayers(Attending):
     """Given layers in place of convolutions, and attention made from its kernel without one.
 
     Attributes:
+        whole: The application, which knows the example's convolutions.
         names: Of the convolutions, by path.
         layers: By name.
-        depths, kernel_shapes: As above.
         seen: What the images that each layer is given are put in, where that is asked for.
     """
 
     def __init__(
         self,
-        options: AttentionOptions,
+        whole: Application,
         names: Mapping[Path, str],
         layers: Mapping[str, Any],
-        depths: Mapping[str, frozenset[int]],
-        kernel_shapes: Mapping[str, tuple[int, ...]],
         seen: dict[str, Array] | None = None,
     ) -> None:
-        super().__init__(options)
-        self.names, self.layers, self.depths, self.seen = names, layers, depths, seen
-        self.kernel_shapes = kernel_shapes
+        super().__init__(whole.options)
+        self.whole, self.names, self.layers, self.seen = whole, names, layers, seen
 
     @property
     def rules(self) -> Mapping[str, Rule]:
@@ -155,15 +154,16 @@ class WithLayers(Attending):
         if name is None or layer is None:
             return super().convolve(place, equation, images, kernel)
         convolution = Convolution.of(equation, place.name)
-        if convolution.kernel_shape != self.kernel_shapes[name]:
+        if convolution.form != self.whole.forms[name]:
             raise ValueError(
-                f"{name}: a kernel of shape {convolution.kernel_shape} on these arguments, but "
-                f"expected {self.kernel_shapes[name]}, that of the example; make its layers with "
-                "an example like them"
+                f"{name}: kernel shape, dilation, groups and order of axes are {convolution.form} "
+                f"on these arguments, but expected {self.whole.forms[name]}, those of the example; "
+                "make its layers with an example like them"
             )
         if self.seen is not None:
             self.seen[name] = convolution.images(images)
-        outside = read_padding(convolution.padding, convolution.kernel_size, convolution.dilation)
+        sizes = convolution.kernel_size, convolution.dilation, convolution.stride
+        outside = read_padding(convolution.padding, *sizes)
         layer = replace(  # the padding of "SAME" depends on the size of the images
             layer,
             stride=convolution.stride,
@@ -177,7 +177,7 @@ class WithLayers(Attending):
         return {
             name: self.layers[name]
             for path, name in self.names.items()
-            if path[:depth] == place.path and depth in self.depths.get(name, ())
+            if path[:depth] == place.path and depth in self.whole.depths.get(name, ())
         }
 
     def with_rows(self, rows: Mapping[str, Any]) -> "WithLayers":

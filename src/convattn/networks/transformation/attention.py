@@ -11,23 +11,25 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from convattn.constructions.conversion import conv_to_attention
+from convattn.constructions.options import UNIFORM_WEIGHT
 from convattn.constructions.tied import tied_layer
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.grouped import grouped_attention
 from convattn.fast.selection import BACK_ENDS
+from convattn.networks.transformation.contents import SCOPE
 from convattn.networks.transformation.convolution import Convolution
-from convattn.networks.transformation.evaluation import COMPILE_QUICKLY, SCOPE
-from convattn.networks.transformation.report import NUMBERS, is_traced
+from convattn.networks.transformation.evaluation import COMPILE_QUICKLY
+from convattn.networks.transformation.report import NUMBERS
+from convattn.operators.arrays import is_traced
 from convattn.operators.integers import as_integer
 
 KEPT = "pointwise='keep': it mixes no pixels"
 NOT_CHOSEN = "`where` leaves it out"
-UNIFORM_WEIGHT = 0.5
-UNSUITABLE = ("windowed", "dot_product")  # it leaves out weights; it needs content scores
+_UNSUITABLE = ("windowed", "dot_product")  # it leaves out weights; it needs content scores
 
 
 @dataclass(frozen=True)
-class AttentionOptions:
+class ConversionOptions:
     """The form of attention that convolutions take, and which of them take it.
 
     Attributes:
@@ -55,7 +57,7 @@ class AttentionOptions:
             "form": (None, "exact", "limit"),
             "num_heads": (None, "min"),
             "pointwise": ("attention", "keep"),
-            "backend": ("auto", *(name for name in BACK_ENDS if name not in UNSUITABLE)),
+            "backend": ("auto", *(name for name in BACK_ENDS if name not in _UNSUITABLE)),
             "strict": (False, True),
         }
         for name, expected in choices.items():
@@ -91,7 +93,7 @@ class AttentionOptions:
                 "out for attention that is one-hot"
             )
 
-    def with_backend(self, backend: str) -> "AttentionOptions":
+    def with_backend(self, backend: str) -> "ConversionOptions":
         """The same with another back end."""
         return replace(self, backend=backend)
 
@@ -119,13 +121,15 @@ class AttentionOptions:
                 "is traced, as in a scan, or where it is an argument or computed under jit; leave "
                 "out num_heads, or leave the convolution out with where="
             )
-        options = {"logit": self.sharpness} if limit else {"leak": self.uniform_weight}
+        options: dict[str, Any] = {"sharpness": self.sharpness}
+        if not limit:
+            options = {"uniform_weight": self.uniform_weight}
         try:
             return conv_to_attention(
                 kernel,
-                exact=not limit,
+                form="limit" if limit else "exact",
                 head_dim=self.head_dim,
-                heads=None if self.num_heads is None else "fewest",
+                num_heads=self.num_heads,
                 stride=convolution.stride,
                 dilation=convolution.dilation,
                 padding=convolution.padding,

@@ -9,10 +9,11 @@ import numpy as np
 
 from convattn.encodings.layer import AttentionLayer
 from convattn.networks.transformation.application import Application, names_of
-from convattn.networks.transformation.attention import AttentionOptions
+from convattn.networks.transformation.attention import ConversionOptions
 from convattn.networks.transformation.evaluation import Place
-from convattn.networks.transformation.recording import Call, Recording
-from convattn.networks.transformation.report import LayerReport, Report, output_difference
+from convattn.networks.transformation.provenance import kernel_digests
+from convattn.networks.transformation.recording import Recording
+from convattn.networks.transformation.report import Report, output_difference, reported
 from convattn.networks.transformation.with_attention import Traced
 
 
@@ -40,8 +41,9 @@ def attention_of(function: Callable[..., Any], *example: Any, **options: Any) ->
     trained and saved. One whose kernel is computed from them (a filter that follows the image, or
     parameters that are arguments) is attention made from that kernel at each call; so is one in a
     loop without a fixed number of steps, a branch that the example does not take, or a function
-    with a derivative of its own. A kernel that is read at two places has two layers, which training
-    tells apart.
+    with a derivative of its own. One that is computed from the sizes of the arguments is that of
+    the example; arguments on which the function has other convolutions are refused. A kernel that
+    is read at two places has two layers, which training tells apart.
 
     Args:
         function: Takes and gives pytrees of arrays. Parameters that are to be layers stand in it,
@@ -50,8 +52,8 @@ def attention_of(function: Callable[..., Any], *example: Any, **options: Any) ->
         options: As for `with_attention`.
 
     Raises:
-        ValueError: As `with_attention` does, and for a function of which no convolution is
-            converted.
+        ValueError: As `with_attention` does, for a function of which no convolution is converted,
+            and for one that changes arrays in place (`jax.new_ref`).
 
     Source: S.finite, S.pad, S.network of this project's ledger.
 
@@ -71,7 +73,7 @@ def attention_of(function: Callable[..., Any], *example: Any, **options: Any) ->
     """
     if not callable(function):
         raise ValueError(f"function={function!r}, but expected a function of arrays")
-    known = list(inspect.signature(AttentionOptions).parameters)
+    known = list(inspect.signature(ConversionOptions).parameters)
     if unknown := [name for name in options if name not in known]:
         raise ValueError(f"{unknown[0]}=…, but expected options among {', '.join(known)}")
     if any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree.leaves(example)):
@@ -79,7 +81,7 @@ def attention_of(function: Callable[..., Any], *example: Any, **options: Any) ->
             "example holds a ShapeDtypeStruct, but expected arrays, on which the runs are "
             "compared; for shapes alone call it inside jax.eval_shape"
         )
-    chosen = AttentionOptions(**options)
+    chosen = ConversionOptions(**options)
     traced = Traced.of(function, example, {})
     recording = Recording(chosen, names_of(traced.jaxpr.jaxpr))
     values = recording.closed(traced.jaxpr, [*map(recording.argument, traced.arrays)], Place())
@@ -96,8 +98,24 @@ def attention_of(function: Callable[..., Any], *example: Any, **options: Any) ->
     depths = {name: frozenset(map(len, recording.loops(name))) for name in layers}
     expected = traced.output([value.left for value in values])
     result = traced.output([value.right for value in values])
-    lines = tuple(reported(name, calls) for name, calls in recording.calls.items())
+    lines = tuple(
+        reported(name, calls[0].layer.heads, calls[0].groups, [call.measured for call in calls])
+        for name, calls in recording.calls.items()
+    )
+    apply = Application(
+        function,
+        chosen,
+        depths,
+        frozenset(recording.names.values()),
+        recording.forms,
+        kernel_digests(traced.jaxpr, recording.names),
+    )
     difference, most, same = output_difference(expected, result) or (None, None, None)
+    if recording.jumps and difference is not None:
+        # Where a step decides, the program that is delivered may take the other side of it.
+        again = output_difference(expected, apply(layers, *example))
+        assert again is not None
+        difference, same = float(np.maximum(difference, again[0])), same and again[2]
     bounds = () if difference is None else recording.tape.bounds(values)
     without_rule = bounds if isinstance(bounds, str) else None
     columns = () if isinstance(bounds, str) else [column.tolist() for column in bounds]
@@ -110,20 +128,4 @@ def attention_of(function: Callable[..., Any], *example: Any, **options: Any) ->
         tuple(zip(*columns, strict=True)),
         without_rule,
     )
-
-    apply = Application(function, chosen, depths, recording.kernel_shapes)
     return Attention(layers, apply, report)
-
-
-def reported(name: str, calls: list[Call]) -> LayerReport:
-    """The line of a report for a convolution and all its calls."""
-    differences = [call.difference for call in calls if call.difference is not None]
-    bounds = [call.bound for call in calls if call.bound is not None]
-    whole = len(bounds) == len(calls)
-    return LayerReport(
-        name,
-        calls[0].layer.heads,
-        calls[0].groups,
-        float(np.max(differences)) if differences else None,  # not a number, if one is not
-        max(bounds) if whole else None,
-    )

@@ -55,7 +55,7 @@ class Convolution:
         images, kernel = (variable.aval for variable in equation.invars)
         name = joined(outer_name, equation)
         shape = tuple(images.shape[axis] for axis in last(order.lhs_spec))
-        taps = tuple(kernel.shape[axis] for axis in kernel_order(order.rhs_spec))
+        taps = tuple(kernel.shape[axis] for axis in _kernel_order(order.rhs_spec))
         sharded = any(
             axis is not None for operand in (images, kernel) for axis in operand.sharding.spec
         )
@@ -157,7 +157,7 @@ class Convolution:
 
     def kernel(self, operand: Array) -> Array:
         """The second operand as a kernel `[*K, in/groups, out]`."""
-        order = kernel_order(self.parameters["dimension_numbers"].rhs_spec)
+        order = _kernel_order(self.parameters["dimension_numbers"].rhs_spec)
         return jnp.transpose(operand, order).astype(self.layer_dtype)
 
     @property
@@ -173,6 +173,12 @@ class Convolution:
         back = tuple(int(axis) for axis in np.argsort(order))
         return jnp.transpose(outputs, back).astype(preferred or self.dtype)
 
+    @property
+    def form(self) -> tuple[Any, ...]:
+        """What a layer in its place must share with it, whatever the images are."""
+        order = _kernel_order(self.parameters["dimension_numbers"].rhs_spec)
+        return self.kernel_shape, self.dilation, self.groups, order
+
     def __str__(self) -> str:
         """One line."""
         return f"{self.name or 'unnamed'}, kernel {self.kernel_shape}"
@@ -187,10 +193,10 @@ def last(spec: tuple[int, ...]) -> tuple[int, ...]:
     return (spec[0], *spec[2:], spec[1])
 
 
-def kernel_order(spec: tuple[int, ...]) -> tuple[int, ...]:
+def _kernel_order(spec: tuple[int, ...]) -> tuple[int, ...]:
     """The axes of space, in and out, from a specification of out, in, space.
 
-    >>> kernel_order((3, 2, 0, 1))
+    >>> _kernel_order((3, 2, 0, 1))
     (0, 1, 2, 3)
     """
     return (*spec[2:], spec[1], spec[0])

@@ -57,7 +57,7 @@ from convattn.networks.transformation.rounding_rules import (
     slope,
     wide,
 )
-from convattn.operators.roundoff import gamma, unit_roundoff
+from convattn.operators.roundoff import gamma_or_infinite, unit_roundoff
 
 ENTRIES = 10  # of the outputs, for which the bound is computed
 REDUCED = frozenset({name for name in CHOICES if name.startswith(("reduce", "cum", "select_and"))})
@@ -158,27 +158,26 @@ class Tape:
             place for place, value in enumerate(inputs) if value.differs and is_float(value.left)
         ]
         varying = tuple(inputs[place] for place in places)
-        moved = choice_moved(equation, left, places, varying) if name in REDUCED else None
+        moved = _choice_moved(equation, left, places, varying) if name in REDUCED else None
         errors = (
             None
             if name not in KNOWN
-            else all_errors(equation, inputs, outputs, charged_already, moved)
+            else _all_errors(equation, inputs, outputs, charged_already, moved)
         )
         if errors is None:
             self.note_unknown(name, outputs)
             return
-        rows, terms = size_of_map(equation, left, places)
+        rows, terms = _size_of_map(equation, left, places)
         terms = 0 if charged_already is not None else terms
         unit = unit_roundoff(outputs[0].left.dtype)
-        loose = gamma(terms, unit) if terms * unit < 0.5 else math.inf
         most = sum(value.largest_gap for value in varying)
         total = sum(float(abs_gap(value.left, value.right).sum()) for value in varying)
         step = Step(
             varying,
             tuple(outputs),
             errors,
-            reversed_map(equation, left, places),
-            loose * rows * most if most else 0.0,
+            _reversed_map(equation, left, places),
+            gamma_or_infinite(terms, unit) * rows * most if most else 0.0,
             2 * (terms + 1) * TINY * (1 + rows) * total,
             moved,
         )
@@ -188,11 +187,15 @@ class Tape:
         """The differences of some entries of the outputs, and the bounds on them.
 
         Those are taken that differ most, and those that are largest. The name of a primitive that
-        has no rule, where the outputs depend on one, or of what parted the runs.
+        has no rule, where the outputs depend on one, or of what parted the runs, or of the dtype of
+        outputs that differ and are no real numbers.
         """
         if self.parted:
             return ", ".join(sorted(self.parted))
-        entries = chosen_entries(outputs)
+        for value in outputs:
+            if value.differs and not is_float(value.left):
+                return f"outputs of {value.left.dtype}"
+        entries = _chosen_entries(outputs)
         cotangents: dict[int, np.ndarray] = {}
         values = {value.number: value for value in outputs}
         for number, value in values.items():
@@ -223,7 +226,7 @@ class Tape:
                 bound += step.loose * length + step.small * (1 + height)
             pulled = step.pull(*taken) if step.inputs else ()
             if step.moved is not None:
-                bound += mismatch(step, taken[0], pulled)
+                bound += _mismatch(step, taken[0], pulled)
             for value, own in zip(step.inputs, pulled, strict=True):
                 other = cotangents.get(value.number)
                 total = np.asarray(own) if other is None else np.asarray(own) + other
@@ -232,7 +235,7 @@ class Tape:
                     bound += unit * charged(total, 1.0) * value.largest_gap
                 cotangents[value.number] = total
         if not np.isfinite(bound).all():
-            return "numbers that are not finite"
+            return "numbers that are not finite, or sums of too many terms for their dtype"
         differences = [
             float(abs_gap(values[which].left[index], values[which].right[index]))
             for which, index in entries
@@ -240,18 +243,14 @@ class Tape:
         return np.array(differences), bound * INFLATION
 
 
-def all_errors(
+def _all_errors(
     equation: Any,
     inputs: Sequence[Value],
     outputs: Sequence[Value],
     known: np.ndarray | None,
     moved: np.ndarray | None,
 ) -> tuple[np.ndarray | float, ...] | None:
-    """|e| + |r| + |r'| of each output; None where it is not known.
-
-    Args:
-        moved: M d, where it is computed already.
-    """
+    """|e| + |r| + |r'| of each output; None where it is not known."""
     name = equation.primitive.name
     if not all(is_float(value.left) for value in outputs if value.differs):
         return None
@@ -269,7 +268,7 @@ def all_errors(
     return None if any(part is None for part in parts) else (sum(parts),)
 
 
-def choice_moved(
+def _choice_moved(
     equation: Any, left: Sequence[Any], places: Sequence[int], varying: Sequence[Value]
 ) -> np.ndarray | None:
     """M d of a choice, in float64."""
@@ -279,7 +278,7 @@ def choice_moved(
     return derivative(equation, left, places, gaps)
 
 
-def chosen_entries(outputs: Sequence[Value]) -> list[tuple[int, tuple[int, ...]]]:
+def _chosen_entries(outputs: Sequence[Value]) -> list[tuple[int, tuple[int, ...]]]:
     """Entries of the outputs: by turns those that differ most, and the largest."""
     differing = [value for value in outputs if value.differs and is_float(value.left)]
     ranked: list[list[tuple[float, int, tuple[int, ...]]]] = [[], []]
@@ -305,7 +304,7 @@ def charged(cotangent: Array | np.ndarray, error: np.ndarray | float) -> np.ndar
         return np.array([float((size * error).sum()) for size in sizes])
 
 
-def mismatch(step: Step, cotangent: np.ndarray, pulled: Sequence[Any]) -> np.ndarray:
+def _mismatch(step: Step, cotangent: np.ndarray, pulled: Sequence[Any]) -> np.ndarray:
     """|g_yᵀ M d_x - g_xᵀ d_x| for each entry."""
     there = [float((wide(each) * step.moved).sum()) for each in np.asarray(cotangent)]
     here = np.zeros(len(cotangent))
@@ -315,7 +314,7 @@ def mismatch(step: Step, cotangent: np.ndarray, pulled: Sequence[Any]) -> np.nda
     return np.abs(np.array(there) - here)
 
 
-def reversed_map(
+def _reversed_map(
     equation: Any, values: Sequence[Any], differing: Sequence[int]
 ) -> Callable[..., Sequence[Array | np.ndarray]]:
     """Mᵀ for the operands that differ, on several cotangents at once."""
@@ -324,7 +323,7 @@ def reversed_map(
         factors = [np.asarray(each, equation.outvars[0].aval.dtype) for each in diagonals]
         return lambda cotangents: [scaled(cotangents, factor) for factor in factors]
     operation, places = Operation.of(equation), tuple(differing)
-    return lambda *cotangents: pulled_back(operation, places, values, cotangents)
+    return lambda *cotangents: _pulled_back(operation, places, values, cotangents)
 
 
 def scaled(cotangents: Array, factor: np.ndarray) -> np.ndarray:
@@ -334,7 +333,7 @@ def scaled(cotangents: Array, factor: np.ndarray) -> np.ndarray:
 
 
 @partial(jax.jit, static_argnames=("operation", "differing"), compiler_options=COMPILE_QUICKLY)
-def pulled_back(
+def _pulled_back(
     operation: Operation, differing: tuple[int, ...], values: Sequence[Any], cotangents: Any
 ) -> Sequence[Array]:
     """Mᵀ on cotangents `[entries, *shape]`; one program for all equations of the same sizes."""
@@ -347,7 +346,7 @@ def pulled_back(
     return jax.vmap(transposed)(cotangents)
 
 
-def size_of_map(
+def _size_of_map(
     equation: Any, values: Sequence[Any], differing: Sequence[int]
 ) -> tuple[float, int]:
     """‖M‖_∞, or more, and how many terms an entry of Mᵀ g sums; 0 where that rounds nothing."""

@@ -6,19 +6,19 @@ holds no convolution it is left as it is. The derivative of a function with its 
 rule, evaluated in the same way.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 from jax import lax
 from jax.extend import core
 from jax.extend.source_info_util import current_name_stack, user_context
 
+from convattn.networks.transformation.contents import holds_convolution, is_convolution
 from convattn.networks.transformation.convolution import joined
 
-CONVOLUTION = "conv_general_dilated"
-SCOPE = "convattn.attention"  # the name of what attention computes, which is not looked into
 # Of programs that are run a few times, so that compiling them takes longer than running them.
 COMPILE_QUICKLY = {
     "xla_backend_optimization_level": "0",
@@ -79,15 +79,20 @@ class Evaluation:
         Args:
             place: Of the equation that holds it.
         """
-        known: dict[Any, Any] = dict(
-            zip(jaxpr.constvars, map(self.constant, constants), strict=True)
-        )
+        stored = dict(zip(jaxpr.constvars, constants, strict=True))
+        known: dict[Any, Any] = {name: self.constant(value) for name, value in stored.items()}
         known.update(zip(jaxpr.invars, values, strict=True))
 
         def read(atom: Any) -> Any:
             return self.constant(atom.val) if isinstance(atom, core.Literal) else known[atom]
 
-        uses = last_uses(jaxpr)
+        def result(atom: Any) -> Any:  # a literal need not be an array, but a result is one
+            value = atom.val if isinstance(atom, core.Literal) else stored.get(atom)
+            if value is None or isinstance(value, jax.Array):
+                return read(atom)
+            return self.constant(jnp.asarray(value))
+
+        uses = _last_uses(jaxpr)
         for number, equation in enumerate(jaxpr.eqns):
             source = equation.source_info
             stack = current_name_stack() + source.name_stack
@@ -96,7 +101,7 @@ class Evaluation:
             known.update(zip(equation.outvars, results, strict=True))
             for variable in uses.get(number, ()):
                 known.pop(variable, None)
-        return [*map(read, jaxpr.outvars)]
+        return [*map(result, jaxpr.outvars)]
 
     def equation(self, equation: Any, values: Values, place: Place) -> Values:
         """The results of an equation."""
@@ -130,7 +135,7 @@ def bind(equation: Any, values: Values) -> Values:
     return core.jaxpr_as_fun(core.ClosedJaxpr(alone, ()))(*values)
 
 
-def last_uses(jaxpr: Any) -> dict[int, list[Any]]:
+def _last_uses(jaxpr: Any) -> dict[int, list[Any]]:
     """For each equation the variables that nothing after it reads."""
     seen = {atom for atom in jaxpr.outvars if isinstance(atom, core.Var)}
     uses: dict[int, list[Any]] = {}
@@ -141,37 +146,6 @@ def last_uses(jaxpr: Any) -> dict[int, list[Any]]:
                 seen.add(atom)
                 uses.setdefault(number, []).append(atom)
     return uses
-
-
-def is_attention(name: str, equation: Any) -> bool:
-    """Whether an equation computes attention of this library."""
-    return SCOPE in joined(name, equation)
-
-
-def holds_convolution(equation: Any, name: str) -> bool:
-    """Whether an equation holds a jaxpr with a convolution that is not attention's."""
-    own = joined(name, equation)
-    return any(
-        is_convolution(inner, own) or holds_convolution(inner, own)
-        for jaxpr in inner_jaxprs(equation)
-        for inner in jaxpr.eqns
-    )
-
-
-def is_convolution(equation: Any, name: str) -> bool:
-    """Whether an equation is a convolution that is not attention's."""
-    return equation.primitive.name == CONVOLUTION and not is_attention(name, equation)
-
-
-def inner_jaxprs(equation: Any) -> Iterator[Any]:
-    """The jaxprs among the parameters of an equation."""
-    for parameter in jax.tree.leaves(
-        list(equation.params.values()), is_leaf=lambda leaf: hasattr(leaf, "eqns")
-    ):
-        if isinstance(parameter, core.ClosedJaxpr):
-            yield parameter.jaxpr
-        elif isinstance(parameter, core.Jaxpr):
-            yield parameter
 
 
 def traced(

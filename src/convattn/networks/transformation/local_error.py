@@ -39,7 +39,7 @@ from convattn.encodings.layer import AttentionLayer
 from convattn.networks.transformation.convolution import Convolution
 from convattn.networks.transformation.evaluation import COMPILE_QUICKLY
 from convattn.operators.attention import contraction_lengths
-from convattn.operators.roundoff import gamma, unit_roundoff
+from convattn.operators.roundoff import gamma, gamma_or_infinite, unit_roundoff
 
 SINGLE, TINY = 2.0**-24, 2.0**-126  # of float32, in which G is computed
 INFLATION = 1 + 2.0**-20
@@ -58,7 +58,7 @@ class Coefficients(NamedTuple):
     floor: float
 
 
-def number_of_products(convolution: Convolution) -> int:
+def _number_of_products(convolution: Convolution) -> int:
     """n: the taps times the channels of a group."""
     return math.prod(convolution.kernel_shape[:-1])
 
@@ -70,15 +70,14 @@ def number_of_transposed_products(convolution: Convolution) -> int:
 
 
 def of_convolution(convolution: Convolution, terms: int = 0) -> Coefficients:
-    """γ_n G.
+    """γ_n G; infinite where n roundings in the dtype may be anything.
 
     Args:
         terms: n, where other sums are meant than those of its own outputs.
     """
-    count = terms or number_of_products(convolution)
-    return Coefficients(
-        gamma(count, unit_roundoff(convolution.layer_dtype)), 0.0, 4 * (count + 2) * TINY
-    )
+    count = terms or _number_of_products(convolution)
+    relative = gamma_or_infinite(count, unit_roundoff(convolution.layer_dtype))
+    return Coefficients(relative, 0.0, 4 * (count + 2) * TINY)
 
 
 def of_attention(convolution: Convolution, layer: AttentionLayer) -> Coefficients | None:
@@ -86,18 +85,18 @@ def of_attention(convolution: Convolution, layer: AttentionLayer) -> Coefficient
     float32, or where weights underflow.
     """
     encoding, dtype = layer.encoding, convolution.layer_dtype
-    exact = isinstance(encoding, BiasEncoding) and encoding.leak is not None
+    exact = isinstance(encoding, BiasEncoding) and encoding.uniform_weight is not None
     if not exact or layer.dtype != dtype or dtype not in (jnp.float32, jnp.float64):
         return None
-    leak = float(encoding.leak)  # type: ignore[attr-defined]
+    uniform_weight = float(encoding.uniform_weight)  # type: ignore[attr-defined]
     grid = layer.token_grid(convolution.layer_image_size)
     keys, score = grid.number_of_keys, score_error(encoding, grid)
     exponent = score.absolute + unit_roundoff(score.dtype) * (score.range + 2 * score.absolute)
     if math.exp(-score.range - 2 * exponent) / keys < 2 * TINY:
         return None
     relative = relative_error(layer, grid, score, exponent, dtype, dtype, False)
-    spread = 2 * leak / (1 - leak) / keys * (1 + 2 * gamma(keys + 16, SINGLE))
-    size = math.prod(convolution.kernel_size) / (1 - leak)
+    spread = 2 * uniform_weight / (1 - uniform_weight) / keys * (1 + 2 * gamma(keys + 16, SINGLE))
+    size = math.prod(convolution.kernel_size) / (1 - uniform_weight)
     lengths = math.prod(contraction_lengths(layer.value, layer.output, layer.heads, keys))
     return Coefficients(
         relative * INFLATION, spread, 16 * TINY * lengths * (1 + layer.heads) * (1 + size)
@@ -107,11 +106,11 @@ def of_attention(convolution: Convolution, layer: AttentionLayer) -> Coefficient
 def covered_backend(convolution: Convolution, layer: AttentionLayer) -> str:
     """`"shift"` where the bound covers it, else `"dense"`."""
     encoding = layer.encoding
-    leak = encoding.leak if isinstance(encoding, BiasEncoding) else None
+    uniform_weight = encoding.uniform_weight if isinstance(encoding, BiasEncoding) else None
     keys = layer.token_grid(convolution.layer_image_size).number_of_keys
-    if leak is None or len(encoding.offsets) + MARGIN > keys:  # type: ignore[attr-defined]
+    if uniform_weight is None or len(encoding.offsets) + MARGIN > keys:  # type: ignore[attr-defined]
         return "dense"
-    return "shift" if keys * (1 / float(leak) - 1) >= 1 else "dense"
+    return "shift" if keys * (1 / float(uniform_weight) - 1) >= 1 else "dense"
 
 
 class Magnitudes(NamedTuple):
@@ -134,8 +133,8 @@ class Magnitudes(NamedTuple):
         options = {**convolution.parameters, "preferred_element_type": None}
         single = replace(convolution, name="", dtype=np.dtype(np.float32), parameters=options)
         with jax.enable_x64(False):  # one program, whatever the network is in
-            sums, everywhere = map(np.asarray, sums_of(single, *sizes))
-        inflated = 1 + 2 * gamma(number_of_products(convolution) + 16, SINGLE)
+            sums, everywhere = map(np.asarray, _sums_of(single, *sizes))
+        inflated = 1 + 2 * gamma(_number_of_products(convolution) + 16, SINGLE)
         tallest = [float(part.max(initial=0)) for part in sizes]
         return cls(
             sums.astype(np.float64) * inflated,
@@ -147,17 +146,18 @@ class Magnitudes(NamedTuple):
         """What `Coefficients` says, entry by entry."""
         relative, spread, floor = coefficients
         whole = self.whole if spread == 0 else self.whole + spread * self.everywhere
-        return relative * whole + floor * self.largest
+        with np.errstate(invalid="ignore"):  # infinity times zero: no bound
+            return relative * whole + floor * self.largest
 
 
 @partial(jax.jit, static_argnums=0, compiler_options=COMPILE_QUICKLY)
-def sums_of(convolution: Convolution, images: Array, kernel: Array) -> tuple[Array, Array]:
-    """G, not inflated, and what `mean_terms` says, in one program."""
+def _sums_of(convolution: Convolution, images: Array, kernel: Array) -> tuple[Array, Array]:
+    """G, not inflated, and what `_mean_terms` says, in one program."""
     whole = lax.conv_general_dilated_p.bind(images, kernel, **convolution.parameters)
-    return whole, mean_terms(convolution, images, kernel)
+    return whole, _mean_terms(convolution, images, kernel)
 
 
-def mean_terms(convolution: Convolution, images: Array, kernel: Array) -> Array:
+def _mean_terms(convolution: Convolution, images: Array, kernel: Array) -> Array:
     """Σ_k |x_k| Σ_δ |W_δ| for each image and output channel, one pixel in the layout of outputs.
 
     Sums of nonnegative float32 numbers: N·(in/groups) and K² terms, too small by less than the

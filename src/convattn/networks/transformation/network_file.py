@@ -19,9 +19,10 @@ import numpy as np
 from jax import Array, export
 
 from convattn.encodings.layer import AttentionLayer
+from convattn.extras import require
 from convattn.files import parse_json, shown, write_file
-from convattn.networks.transformation.application import Application, Layers
-from convattn.networks.transformation.report import output_difference
+from convattn.networks.transformation.application import Application, Layers, require_layers
+from convattn.networks.transformation.report import output_differences
 from convattn.networks.transformation.with_attention import is_array
 from convattn.networks.weights.files import WeightsFile, read_weights
 from convattn.networks.weights.formats import WeightsRefused, write_safetensors
@@ -56,6 +57,7 @@ class Network:
 
     def apply(self, layers: Layers, *args: Any) -> Any:
         """The function with others of the same structure, such as trained ones."""
+        require_layers(layers, self.layers)
         return self.exported.call(jax.tree.leaves(dict(layers)), *args)[0]
 
     def inputs(self, *args: Any) -> dict[str, Array]:
@@ -102,18 +104,14 @@ def save_network(layers: Layers, apply: Application, path: Path | str, *example:
 
 
 def network_bytes(layers: Layers, apply: Application, *example: Any) -> bytes:
-    """The content of the file.
-
-    Raises:
-        ValueError: As `save_network` does.
-    """
+    """The content of the file."""
     leaves, structure = jax.tree.flatten(dict(layers))
 
     def program(leaves: Sequence[Array], *args: Any) -> Any:
         return apply.outputs_and_inputs(jax.tree.unflatten(structure, leaves), *args)
 
-    require_arrays(example)
-    batched = 1 if is_for_any_batch(apply.function, example) else None
+    _require_arrays(example)
+    batched = 1 if _is_for_any_batch(apply.function, example) else None
     content = exported_bytes(program, leaves, *example, batched=batched)
     arrays = {PROGRAM: np.frombuffer(content, np.uint8)}
     described = {}
@@ -142,19 +140,17 @@ def exported_bytes(
         batched: From which of them on first axes as long as that of the first array are batches of
             any size; None takes all sizes as they are.
 
-    Raises:
-        ValueError: For what `jax.export` refuses.
-
     >>> images = np.ones((1, 4, 3), np.float32)
     >>> content = exported_bytes(lambda images: images.mean(1), images)
     >>> export.deserialize(content).call(images).tolist()
     [[1.0, 1.0, 1.0]]
     """
-    require_arrays(example)
+    require("flatbuffers")
+    _require_arrays(example)
     exact = jax.tree.map(lambda array: jax.ShapeDtypeStruct(array.shape, array.dtype), example)
     shapes_to_try = [exact]
     if batched is not None:
-        shapes_to_try.insert(0, (*exact[:batched], *with_batch(exact[batched:])))
+        shapes_to_try.insert(0, (*exact[:batched], *_with_batch(exact[batched:])))
     problems = []
     for shapes in shapes_to_try:
         try:
@@ -165,12 +161,8 @@ def exported_bytes(
     raise ValueError(f"the function cannot be exported: {shown(str(problems[-1]))}")
 
 
-def require_arrays(example: Any) -> None:
-    """Refuse numbers of Python, which would be no arguments of a program.
-
-    Raises:
-        ValueError: If there are any.
-    """
+def _require_arrays(example: Any) -> None:
+    """Refuse numbers of Python, which would be no arguments of a program."""
     for leaf in jax.tree.leaves(example):
         if not is_array(leaf):
             raise ValueError(
@@ -179,7 +171,7 @@ def require_arrays(example: Any) -> None:
             )
 
 
-def with_batch(shapes: Sequence[Any]) -> Sequence[Any]:
+def _with_batch(shapes: Sequence[Any]) -> Sequence[Any]:
     """Shapes whose first axis, where it is the batch, has any size."""
     sizes = [leaf.shape[0] for leaf in jax.tree.leaves(shapes) if leaf.shape]
     (batch,) = export.symbolic_shape("batch")
@@ -192,7 +184,7 @@ def with_batch(shapes: Sequence[Any]) -> Sequence[Any]:
     return jax.tree.map(of_any_size, shapes) if sizes else shapes
 
 
-def is_for_any_batch(function: Callable[..., Any], example: Sequence[Any]) -> bool:
+def _is_for_any_batch(function: Callable[..., Any], example: Sequence[Any]) -> bool:
     """Whether a function traced with any size of batch is itself on one image, two, and all.
 
     It may ask for the size: a symbolic one is equal to no number.
@@ -204,13 +196,14 @@ def is_for_any_batch(function: Callable[..., Any], example: Sequence[Any]) -> bo
         return leaf[np.arange(size) % sizes[0]] if leaf.shape[:1] == (sizes[0],) else leaf
 
     try:
-        program = export.export(compiled)(*with_batch(example)).call
+        program = export.export(compiled)(*_with_batch(example)).call
         for size in {1, 2, *sizes[:1]}:
             images = jax.tree.map(partial(of_size, size=size), example)
             outputs = [each(*images) for each in (compiled, program)]
             kinds = [jax.tree.map(jax.typeof, each) for each in outputs]
-            difference, most, _ = output_difference(*outputs) or (0.0, 0.0, True)
-            if kinds[0] != kinds[1] or not difference <= most * 2.0**-11.5:
+            compared = output_differences(*outputs) or []
+            near = all(difference <= most * 2.0**-11.5 for difference, most, _ in compared)
+            if kinds[0] != kinds[1] or not near:
                 return False
     except Exception:  # the function's own, on a size that it does not take
         return False
@@ -238,11 +231,7 @@ def load_network(path: Path | str) -> Network:
 
 
 def restore_network(file: WeightsFile) -> Network:
-    """The network that a file holds.
-
-    Raises:
-        WeightsRefused: As `load_network` does.
-    """
+    """The network that a file holds."""
     layout = file.metadata.get("format"), file.metadata.get("version")
     if layout != (FORMAT, VERSION):
         raise WeightsRefused(
@@ -250,6 +239,7 @@ def restore_network(file: WeightsFile) -> Network:
             f"{shown(layout)}, expected {(FORMAT, VERSION)}); expected a file from convattn "
             "convert network"
         )
+    require("flatbuffers")
     arrays = dict(file.arrays)
     try:
         content = np.asarray(arrays.pop(PROGRAM)).tobytes()

@@ -14,8 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from convattn.encodings.layer import AttentionLayer
-from convattn.networks.transformation.attention import AttentionOptions
-from convattn.networks.transformation.convolution import Convolution
+from convattn.networks.transformation.attention import ConversionOptions
+from convattn.networks.transformation.contents import convolutions_inside
+from convattn.networks.transformation.convolution import Convolution, joined
 from convattn.networks.transformation.deviation import Path, Tape, Value
 from convattn.networks.transformation.evaluation import (
     RULES,
@@ -33,9 +34,15 @@ from convattn.networks.transformation.local_error import (
     of_attention,
     of_convolution,
 )
-from convattn.networks.transformation.report import is_traced, largest
+from convattn.networks.transformation.report import Measured, largest
 from convattn.networks.transformation.rounding_rules import abs_gap, is_float
 from convattn.networks.transformation.with_attention import Attending
+from convattn.operators.arrays import is_traced
+
+_JUMPS = {
+    *("sign", "floor", "ceil", "round", "sort", "top_k", "approx_top_k", "argmax", "argmin"),
+    *("gt", "ge", "lt", "le", "eq", "ne", "is_finite"),
+}
 
 
 class Call(NamedTuple):
@@ -44,16 +51,14 @@ class Call(NamedTuple):
     Attributes:
         layer: The attention in its place.
         groups: Of channels.
-        difference: The largest between both on the same images; None where they are traced.
-        bound: The derived bound on it; None where none is derived.
+        measured: On the same images; nothing where they are traced, no bound where none is derived.
         depends, loops: Of its kernel.
         steps: Of the scans around it, by path, the number of the one it is made in.
     """
 
     layer: AttentionLayer
     groups: int
-    difference: float | None
-    bound: float | None
+    measured: Measured
     depends: bool
     loops: frozenset[Path]
     steps: Mapping[Path, int]
@@ -64,27 +69,30 @@ class Recording(Attending):
 
     Attributes:
         names: Of the convolutions, by path.
-        calls, kernel_shapes: Of those that became attention, by name.
+        calls, forms: Of those that became attention, by name.
         left: Those that did not, and why, one line each.
         tape: The equations that the difference went through.
+        jumps: Whether one of them is a step, where the last bit may decide.
     """
 
-    def __init__(self, options: AttentionOptions, names: Mapping[Path, str]) -> None:
+    def __init__(self, options: ConversionOptions, names: Mapping[Path, str]) -> None:
         super().__init__(options)
         self.names = names
         self.paths = {name: path for path, name in names.items()}
         self.calls: dict[str, list[Call]] = {}
-        self.kernel_shapes: dict[str, tuple[int, ...]] = {}
+        self.forms: dict[str, tuple[Any, ...]] = {}
         self.left: list[str] = []
         self.lengths: dict[Path, int] = {}  # of each scan
         self.steps: dict[Path, int] = {}  # of each scan the one that is taken
         self.apart: set[Path] = set()  # equations in which a layer cannot be put
+        self.passed_over: set[Path] = set()  # equations of which it is noted
         self.tape = Tape()
+        self.jumps = False
 
     @property
     def rules(self) -> Mapping[str, Rule]:
         """Each on values."""
-        return STEPWISE
+        return _STEPWISE
 
     def argument(self, array: Any) -> Value:
         """An argument of the function."""
@@ -98,9 +106,19 @@ class Recording(Attending):
         """What holds a jaxpr is looked into where the runs differ, too."""
         if equation.primitive.name in ("stop_gradient", "name"):  # its result is its operand
             return values
+        held = (variable.aval for variable in (*equation.invars, *equation.outvars))
+        if any(isinstance(kind, jax.ref.AbstractRef) for kind in held):
+            raise ValueError(
+                f"{joined(place.name, equation) or 'the function'} changes an array in place "
+                "(jax.new_ref), which the two runs that are compared would share; give the array "
+                "as an argument and a result, or take with_attention, which compares nothing"
+            )
         rule = self.rules.get(equation.primitive.name)
-        if rule is not None and any(value.differs for value in values):
+        left = [*convolutions_inside(equation, place.name)]
+        if rule is not None and (left or any(value.differs for value in values)):
             return rule(self, equation, values, place.inside(equation))
+        if left:
+            self.unreached(place, equation)
         return super().equation(equation, values, place)
 
     def bind(self, equation: Any, values: Sequence[Value]) -> list[Value]:
@@ -114,6 +132,7 @@ class Recording(Attending):
         """Its results."""
         left = bind(equation, [value.left for value in values])
         same = not any(value.differs for value in values)
+        self.jumps |= not same and equation.primitive.name in _JUMPS
         right = left if same else bind(equation, [value.right for value in values])
         depends = any(value.depends for value in values)
         loops = frozenset[Path]().union(*(value.loops for value in values))
@@ -149,9 +168,10 @@ class Recording(Attending):
             right = options.outputs(convolution, other, images.right, once)
         depends, loops = images.depends or kernel.depends, images.loops | kernel.loops
         result = Value(left, right, depends, loops)
-        difference = bound = None
+        difference = bound = most = None
         if not is_traced([left, right]):
             difference = largest([np.asarray(same) - np.asarray(left)])
+            most = largest([left])
             attention, own = of_attention(convolution, layer), of_convolution(convolution)
             if attention is None:
                 form = "the limit form" if options.form == "limit" else "this form"
@@ -166,9 +186,9 @@ class Recording(Attending):
                 rounded = sizes.error(own) + there.error(attention)
                 self._note(convolution, equation, (images, kernel), result, rounded)
         of_kernel = kernel.depends, kernel.loops, {**self.steps}
-        call = Call(layer, convolution.groups, difference, bound, *of_kernel)
+        call = Call(layer, convolution.groups, Measured(difference, bound, most), *of_kernel)
         self.calls.setdefault(name, []).append(call)
-        self.kernel_shapes[name] = convolution.kernel_shape
+        self.forms[name] = convolution.form
         return result
 
     def _kept(
@@ -216,9 +236,13 @@ class Recording(Attending):
         self.tape.note(equation, operands, (result,), rounded)
 
     def unreached(self, place: Place, equation: Any) -> None:
-        """Note what is not looked into."""
-        name = place.inside(equation).name
-        self.left.append(f"{name or 'unnamed'}: inside {equation.primitive.name}")
+        """Note what is not converted, each convolution once."""
+        inside = place.inside(equation)
+        if inside.path not in self.passed_over:
+            self.passed_over.add(inside.path)
+            for line in convolutions_inside(equation, place.name):
+                where = "" if "inside" in line else f" inside {equation.primitive.name}"
+                self.left.append(f"{inside.name or 'unnamed'}: {line}{where}")
         super().unreached(place, equation)
 
     def layer(self, name: str, calls: list[Call]) -> AttentionLayer | None:
@@ -277,7 +301,7 @@ def _step_by_step(evaluation: Recording, equation: Any, values: Values, place: P
     rows, length = values[first + count :], parameters["length"]
     steps = range(length)[::-1] if parameters["reverse"] else range(length)
     evaluation.lengths[place.path] = length
-    changed = changed_carry(body.jaxpr, first, count)
+    changed = _changed_carry(body.jaxpr, first, count)
     collected: list[list[Value]] = []
     for step in steps:
         evaluation.steps[place.path] = step
@@ -297,7 +321,7 @@ def _step_by_step(evaluation: Recording, equation: Any, values: Values, place: P
     return [replace(value, loops=value.loops - {place.path}) for value in results]
 
 
-def changed_carry(body: Any, constants: int, count: int) -> list[bool]:
+def _changed_carry(body: Any, constants: int, count: int) -> list[bool]:
     """Which of what a loop carries its body changes."""
     inputs = body.invars[constants : constants + count]
     return [old is not new for old, new in zip(inputs, body.outvars[:count], strict=True)]
@@ -330,7 +354,7 @@ def _while(evaluation: Recording, equation: Any, values: Values, place: Place) -
         evaluation.unreached(place, equation)
         return evaluation.bind(equation, values)
     body = parameters["body_jaxpr"]
-    changed = changed_carry(body.jaxpr, second, len(carry))
+    changed = _changed_carry(body.jaxpr, second, len(carry))
     depends, loops = False, frozenset[Path]()  # of the number of steps
     while True:
         carry = _in_loop(carry, changed, place.path)
@@ -379,7 +403,7 @@ def _sharded(evaluation: Recording, equation: Any, values: Values, place: Place)
     return [Value(*both, depends, loops) for both in zip(left, right, strict=True)]
 
 
-STEPWISE: dict[str, Rule] = {
+_STEPWISE: dict[str, Rule] = {
     **dict.fromkeys(RULES, _in_place),
     "scan": _step_by_step,
     "while": _while,

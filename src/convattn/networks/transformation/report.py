@@ -1,16 +1,22 @@
 """How a converted model compares with the model that it was made from."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from convattn.networks.transformation.convolution import Convolution, joined
-from convattn.networks.transformation.evaluation import inner_jaxprs, is_convolution
+from convattn.networks.transformation.contents import convolutions_in, is_not_seen_into
+from convattn.operators.arrays import is_traced
 
+_VERDICTS = {
+    True: "",
+    False: "; FAILED: beyond a derived bound, or not finite",
+    None: "; not judged: not all of it has a derived bound that says something",
+}
+ROOT = 2.0**-11.5  # √ε of float32: no bound, but what a wrong network exceeds
 NUMBERS = jax.Array | np.ndarray | np.number | np.bool_ | complex | float | int
 
 
@@ -23,9 +29,10 @@ class LayerReport:
         heads: Of each group of channels.
         groups: Of channels.
         difference: The largest between the layer and its convolution on the layer's own inputs, of
-            all its calls, or None where these could not be seen: inside a compiled part of the
-            model, or where the example does not reach the layer.
+            all its calls, or None where these could not be seen: inside of a transformation such as
+            `vmap`, or where the example does not reach the layer.
         bound: The derived bound on it; None also for the limit form, and for dtypes below float32.
+        largest: The largest output of the convolution in absolute value.
     """
 
     path: str
@@ -33,11 +40,17 @@ class LayerReport:
     groups: int
     difference: float | None
     bound: float | None
+    largest: float | None = None
 
     @property
     def passed(self) -> bool | None:
-        """Whether the difference is within the bound; None where one of them is not known."""
+        """Whether the difference is within the bound; None where one of them is not known.
+
+        None also where zeros would be within it: where it is as large as the largest output.
+        """
         if self.difference is None or self.bound is None:
+            return None
+        if self.difference <= self.bound and self.largest and self.bound >= self.largest:
             return None
         return self.difference <= self.bound
 
@@ -49,6 +62,40 @@ class LayerReport:
         return f"{self.heads} heads{groups}  difference {difference}  bound {bound}{failed}"
 
 
+class Measured(NamedTuple):
+    """One call of a convolution beside its attention; see `LayerReport`."""
+
+    difference: float | None
+    bound: float | None
+    largest: float | None
+
+
+def reported(path: str, heads: int, groups: int, calls: Sequence[Measured]) -> LayerReport:
+    """The line of a layer: of a call that is not within its bound, or whose bound says nothing.
+
+    >>> reported("stem", 10, 1, [Measured(0.5, 1.0, 9.0), Measured(0.25, 0.125, 1.0)]).passed
+    False
+    """
+    lines = [LayerReport(path, heads, groups, *call) for call in calls]
+    for verdict in (False, None):
+        for line in lines:
+            if line.passed is verdict and line.bound is not None and line.difference is not None:
+                return line
+    differences, bounds, sizes = (
+        ([number for number in column if number is not None] for column in zip(*calls, strict=True))
+        if calls
+        else ([], [], [])
+    )
+    return LayerReport(
+        path,
+        heads,
+        groups,
+        float(np.max(differences)) if differences else None,  # not a number, if one is not
+        max(bounds) if bounds and len(bounds) == len(calls) else None,
+        max(sizes, default=None),
+    )
+
+
 @dataclass(frozen=True)
 class RecoveredLayer:
     """One layer that went back to a convolution.
@@ -56,19 +103,25 @@ class RecoveredLayer:
     Attributes:
         path: Where it stands in the model.
         distance: The largest difference of the outputs, relative to the largest output of the
-            layer: on the layer's own inputs, or without an example on a random image.
+            layer.
         uniform: The part of the layer that every output takes from the mean of the whole image,
             relative to the kernel, both in the Frobenius norm. No convolution has one. Of an exact
             layer that was not trained, the uniform head cancels it up to rounding.
+        on_own_inputs: Whether the distance is that on all inputs that the layer has in the model;
+            else it is that on a random image: without an example, or where the inputs could not be
+            seen.
     """
 
     path: str
     distance: float
     uniform: float
+    on_own_inputs: bool = False
 
     def __str__(self) -> str:
         """One line."""
         line = f"distance {self.distance:.2e}"
+        if not self.on_own_inputs:
+            line += " on a random image"
         if self.uniform > 1e-4:
             line += f"  the uniform head no longer cancels: {self.uniform:.2g} of the kernel"
         return line
@@ -84,11 +137,14 @@ class Report:
             traced, as under `jax.eval_shape`.
         largest: The largest output in absolute value.
         same_class: Whether the largest entry of the last axis is the same everywhere.
-        left: The convolutions that the model still computes, one line each; None where it could
-            not be traced.
+        left: The convolutions that the model still computes, one line each, and what is not seen
+            into and may hold some, such as callbacks; None where it could not be traced.
         entries: Of some entries of the outputs, those that differ most and the largest, the
             difference and the derived bound on it; empty where there is none.
         without_rule: What no bound is derived for, such as a primitive; None where there is one.
+        rest_is_same: Whether the outputs are the same to the last bit if each layer is given the
+            outputs of its convolution, so that the model differs by its layers alone; None where
+            that was not tried. It is not where the model computes with the parameters of a layer.
     """
 
     layers: tuple[LayerReport, ...] | tuple[RecoveredLayer, ...]
@@ -98,6 +154,7 @@ class Report:
     left: tuple[str, ...] | None = ()
     entries: tuple[tuple[float, float], ...] = ()
     without_rule: str | None = None
+    rest_is_same: bool | None = None
 
     @property
     def bound(self) -> float | None:
@@ -105,15 +162,29 @@ class Report:
         return max((bound for _, bound in self.entries), default=None)
 
     @property
-    def passed(self) -> bool:
-        """Whether no layer and no entry exceeds its bound, and the outputs are finite."""
+    def passed(self) -> bool | None:
+        """Whether all differences are within derived bounds.
+
+        False where a layer or an entry exceeds its bound, or an output is not finite. True where
+        every layer is within its bound, and so are the entries, or the rest of the model is the
+        same and the outputs are near, within √ε of the largest. None else: something has no bound,
+        as layers of the limit form or below float32, layers whose inputs could not be seen, and
+        those that went back to convolutions; a bound is as large as the largest output; or the
+        function jumps, and its program differs by more than the two runs that are bounded.
+        """
+        layers = [getattr(layer, "passed", None) for layer in self.layers]
         finite = self.difference is None or bool(np.isfinite(self.difference))
-        inside = all(difference <= bound for difference, bound in self.entries)
-        return (
-            finite
-            and inside
-            and all(getattr(layer, "passed", None) is not False for layer in self.layers)
-        )
+        if not finite or False in layers or any(found > bound for found, bound in self.entries):
+            return False
+        if self.entries and self.largest and (self.bound or 0.0) >= self.largest:
+            return None  # zeros would be within such a bound
+        if self.entries and (self.difference or 0.0) > (self.bound or 0.0):
+            return (
+                None  # the program that is delivered differs by more than the one that is bounded
+            )
+        near = (self.difference or 0.0) <= ROOT * (self.largest or 0.0)
+        outputs = bool(self.entries) or (self.rest_is_same and near) or self.difference == 0
+        return True if outputs and None not in layers else None
 
     def __str__(self) -> str:
         """One line for each layer, one for the model, and one for what is left."""
@@ -124,8 +195,7 @@ class Report:
         else:
             classes = "the same classes" if self.same_class else "OTHER CLASSES"
             total = f"{len(lines)} layers; the outputs differ by {self.difference:.2e} at most, of "
-            failed = "" if self.passed else "; FAILED: beyond a derived bound, or not finite"
-            lines.append(f"{total}{self.largest:.3g}: {classes}{failed}")
+            lines.append(f"{total}{self.largest:.3g}: {classes}{_VERDICTS[self.passed]}")
         if self.entries:
             most = max(self.entries, key=lambda entry: entry[0] / max(entry[1], 1e-300))
             lines.append(
@@ -137,10 +207,14 @@ class Report:
             lines.append(f"no bound on the outputs: none for {self.without_rule}")
         if self.left is None:
             lines.append("the model could not be traced, so convolutions in functions are not seen")
-        elif self.left:
-            count = len(self.left)
-            words = "convolution is" if count == 1 else "convolutions are"
-            lines.append(f"{count} {words} left, not converted: {', '.join(self.left)}")
+        else:
+            unseen = [line for line in self.left if is_not_seen_into(line)]
+            left = [line for line in self.left if line not in unseen]
+            if left:
+                words = "convolution is" if len(left) == 1 else "convolutions are"
+                lines.append(f"{len(left)} {words} left, not converted: {', '.join(left)}")
+            if unseen:
+                lines.append(f"what may hold convolutions: {', '.join(unseen)}")
         return "\n".join(lines)
 
 
@@ -153,11 +227,16 @@ def output_difference(expected: Any, result: Any) -> tuple[float, float, bool] |
     """The largest difference of all outputs, the largest output, and whether classes agree.
 
     None where the outputs are traced.
-
-    Raises:
-        ValueError: Where the model gives no arrays, or something else beside them than strings and
-            keys of random numbers.
     """
+    compared = output_differences(expected, result)
+    if compared is None:
+        return None
+    differences, sizes, same = zip(*compared, strict=True)
+    return float(np.max(differences)), float(np.max(sizes)), all(same)
+
+
+def output_differences(expected: Any, result: Any) -> list[tuple[float, float, bool]] | None:
+    """The same of each output."""
     leaves = list(zip(jax.tree.leaves(expected), jax.tree.leaves(result), strict=True))
     for leaf, _ in leaves:
         if not isinstance(leaf, NUMBERS | str):
@@ -166,7 +245,7 @@ def output_difference(expected: Any, result: Any) -> tuple[float, float, bool] |
                 "but expected arrays and numbers in tuples, lists, dictionaries or other pytrees; "
                 "give call=, a function of the model that returns these"
             )
-    both = [pair for pair in leaves if isinstance(pair[0], NUMBERS) and not is_key(pair[0])]
+    both = [pair for pair in leaves if isinstance(pair[0], NUMBERS) and not _is_key(pair[0])]
     if not both:
         raise ValueError(
             f"the model gives {type(expected).__name__} on the example, but expected an array, or "
@@ -179,22 +258,19 @@ def output_difference(expected: Any, result: Any) -> tuple[float, float, bool] |
         tuple(np.asarray(x).astype(kind) for x in pair)  # of 64 bits, whatever JAX has
         for pair, kind in zip(both, kinds, strict=True)
     ]
-    classes = [(a.real.argmax(-1), b.real.argmax(-1)) for a, b in pairs if a.size and a.ndim]
-    same = all(bool((a == b).all()) for a, b in classes)
-    differences = [  # of infinities, too
-        np.subtract(a, b, where=a != b, out=np.zeros_like(a)) for a, b in pairs
+    return [
+        (
+            largest([np.subtract(a, b, where=a != b, out=np.zeros_like(a))]),  # of infinities, too
+            largest([a]),
+            not (a.size and a.ndim) or bool((a.real.argmax(-1) == b.real.argmax(-1)).all()),
+        )
+        for a, b in pairs
     ]
-    return largest(differences), largest([a for a, _ in pairs]), same
 
 
-def is_key(array: Any) -> bool:
+def _is_key(array: Any) -> bool:
     """Whether an array holds keys of random numbers."""
     return jnp.issubdtype(getattr(array, "dtype", bool), jax.dtypes.prng_key)
-
-
-def is_traced(tree: Any) -> bool:
-    """Whether an array of a tree has no value yet, as inside `jax.jit`."""
-    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(tree))
 
 
 def largest(arrays: Sequence[Any]) -> float:
@@ -213,12 +289,4 @@ def remaining_convolutions(function: Any, *arguments: Any) -> tuple[str, ...] | 
         traced = jax.make_jaxpr(lambda: function(*arguments))()
     except Exception:  # the model's own: what it does with values is not ours to know
         return None
-    return tuple(_convolutions(traced.jaxpr))
-
-
-def _convolutions(jaxpr: Any, name: str = "") -> Iterator[str]:
-    for equation in jaxpr.eqns:
-        if is_convolution(equation, name):
-            yield f"kernel {Convolution.of(equation).kernel_shape}"
-        for inner in inner_jaxprs(equation):
-            yield from _convolutions(inner, joined(name, equation))
+    return tuple(convolutions_in(traced.jaxpr))

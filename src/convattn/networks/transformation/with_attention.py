@@ -7,7 +7,9 @@ from typing import Any, SupportsIndex
 import jax
 from jax import Array
 
-from convattn.networks.transformation.attention import UNIFORM_WEIGHT, AttentionOptions
+from convattn.constructions.options import UNIFORM_WEIGHT
+from convattn.networks.transformation.attention import ConversionOptions
+from convattn.networks.transformation.contents import holds_convolution
 from convattn.networks.transformation.convolution import Convolution
 from convattn.networks.transformation.evaluation import Evaluation, Place
 from convattn.networks.transformation.report import NUMBERS
@@ -55,7 +57,8 @@ def with_attention(
             sum of all heads is one convolution, at its cost. `"dense"` and `"chunked"` compute
             every head; so do all with `head_dim` or `num_heads`, and in the limit form.
         strict: Whether a convolution that is not converted is an error, but for those that `where`
-            and `pointwise` leave.
+            and `pointwise` leave. What cannot be seen into, such as a callback, is none; the report
+            of `attention_of` names it.
 
     Returns:
         The function. Convolutions of three axes, of integers, of complex numbers, of eight bits and
@@ -79,7 +82,7 @@ def with_attention(
     """
     if not callable(function):
         raise ValueError(f"function={function!r}, but expected a function of arrays")
-    options = AttentionOptions(
+    options = ConversionOptions(
         where,
         form,
         uniform_weight,
@@ -108,7 +111,7 @@ class Attending(Evaluation):
         ties: Whether uniform heads are tied to the others, where the form has them.
     """
 
-    def __init__(self, options: AttentionOptions, ties: bool = True) -> None:
+    def __init__(self, options: ConversionOptions, ties: bool = True) -> None:
         self.options, self.ties = options, ties
 
     def convolve(self, place: Place, equation: Any, images: Any, kernel: Any) -> Any:
@@ -126,14 +129,11 @@ class Attending(Evaluation):
     def unreached(self, place: Place, equation: Any) -> None:
         """Refuse it under `strict`."""
         name = place.inside(equation).name
-        self.require_converted(name or "unnamed", f"inside {equation.primitive.name}")
+        if holds_convolution(equation, place.name):
+            self.require_converted(name or "unnamed", f"inside {equation.primitive.name}")
 
     def require_converted(self, name: str, reason: str) -> None:
-        """Refuse a convolution that is not converted, under `strict`.
-
-        Raises:
-            ValueError: As described above.
-        """
+        """Refuse a convolution that is not converted, under `strict`."""
         if self.options.strict:
             raise ValueError(
                 f"strict=True, but the convolution {name} is not converted: {reason}; leave it out "
@@ -147,11 +147,7 @@ def evaluated(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
-    """What a function gives, its equations evaluated in a way of one's own.
-
-    Raises:
-        ValueError: For a function that cannot be traced.
-    """
+    """What a function gives, its equations evaluated in a way of one's own."""
     traced = Traced.of(function, args, kwargs)
     return traced.output(evaluation.closed(traced.jaxpr, traced.arrays, Place()))
 
@@ -171,11 +167,7 @@ class Traced:
     def of(
         cls, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> "Traced":
-        """Trace a function.
-
-        Raises:
-            ValueError: If it cannot be traced.
-        """
+        """Trace a function."""
         leaves, tree = jax.tree.flatten((args, kwargs))
         name = getattr(function, "__name__", type(function).__name__)
         places = [place for place, leaf in enumerate(leaves) if is_array(leaf)]
@@ -212,5 +204,6 @@ class Traced:
 
 
 def is_array(leaf: Any) -> bool:
-    """Whether an argument is an array; numbers of Python are not, and are not traced."""
-    return hasattr(leaf, "shape") and hasattr(leaf, "dtype")
+    """Whether an argument is an array; numbers of Python and dtypes are not, and not traced."""
+    described = isinstance(leaf, type | jax.ShapeDtypeStruct)  # np.float32 has a shape, too
+    return hasattr(leaf, "shape") and hasattr(leaf, "dtype") and not described

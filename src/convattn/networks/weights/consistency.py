@@ -11,16 +11,14 @@ from convattn.encodings.base import Encoding, check_parts
 from convattn.encodings.bias import BiasEncoding
 from convattn.encodings.layer import AttentionLayer, ContentScores
 from convattn.networks.weights.files import require_finite
+from convattn.operators.integers import per_axis
 from convattn.operators.padding import Padding
 from convattn.operators.patches import check_ring
-from convattn.operators.shifts import TokenGrid, per_axis
+from convattn.operators.shifts import TokenGrid
 
 
 def check_layer(layer: AttentionLayer | TwoLayers) -> None:
     """Refuse a layer whose sizes contradict each other, or whose numbers are not finite.
-
-    Raises:
-        ValueError: As described above.
 
     >>> import convattn as ca
     >>> check_layer(ca.conv_to_attention([[[1.0]], [[2.0]], [[3.0]]]))
@@ -90,7 +88,7 @@ def _check_two(layers: TwoLayers) -> None:
         encoding, output = layer.encoding, layer.output
         if not isinstance(encoding, BiasEncoding) or layer.value is not None or output is None:
             raise ValueError("one of two layers is no bias layer with one map for each head")
-        if (encoding.leak is None) == layers.exact:
+        if (encoding.uniform_weight is None) == layers.exact:
             raise ValueError(f"exact={layers.exact}, but the layers' leak says otherwise")
         _same(layer.patch_size, (1, 1), "the patch size of one of two layers")
         reaches += [(-min(at), max(at)) for at in zip(*encoding.offsets, strict=True)]

@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array
 
 from convattn.constructions.conversion import conv_to_attention
-from convattn.constructions.two_layers import TwoLayers, two_layers
+from convattn.constructions.two_layers import TwoLayers, conv_to_two_layers
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.application import apply_attention
 from convattn.networks.weights.files import WeightsFile, parse_weights
@@ -21,7 +21,7 @@ from convattn.networks.weights.stored_layer import (
     restore_one,
 )
 from convattn.networks.weights.verification import Comparison, reference, reference_of_two
-from convattn.operators.shifts import per_axis
+from convattn.operators.integers import per_axis
 
 Route = Callable[[WeightsFile, Any], Array]
 SINGLE = 4  # bytes; the modules of the layouts "flax" and "torch" compute in no less
@@ -65,7 +65,7 @@ def convert_weights(
     bias: np.ndarray | None,
     arguments: Mapping[str, Any],
     *,
-    write: str = "ours",
+    layout: str = "convattn",
     image_size: int | tuple[int, ...] | None = None,
     seed: int = 0,
     name: str = "attention.safetensors",
@@ -75,20 +75,17 @@ def convert_weights(
     Args:
         kernel, bias: `[*K, in/groups, out]`, and `[out]` or None.
         arguments: Those of `conv_to_attention` apart from the weights.
-        write: The layout, `"ours"`, `"flax"` or `"torch"`; the latter two widen to float32.
+        layout: The layout, `"convattn"`, `"flax"` or `"torch"`; the latter two widen to float32.
         image_size: The pixels on each axis; None takes the smallest image that meets every tap.
         seed: Of the random image.
         name: What the file will be called; the ending tells the format.
 
-    Raises:
-        ValueError: For what `conv_to_attention`, `at_image_size` or `encode` refuses.
-
-    >>> converted = convert_weights(np.ones((3, 1, 2), np.float32), None, {"exact": False})
+    >>> converted = convert_weights(np.ones((3, 1, 2), np.float32), None, {"form": "limit"})
     >>> converted.heads, [comparison.passed for comparison in converted.comparisons]
     (3, [True])
     """
     parts = [part for part in (kernel, bias) if part is not None]
-    if write != "ours" and any(part.dtype.itemsize < SINGLE for part in parts):
+    if layout != "convattn" and any(part.dtype.itemsize < SINGLE for part in parts):
         kernel = kernel.astype(np.float32)
         bias = None if bias is None else bias.astype(np.float32)
     layer = conv_to_attention(kernel, bias, **arguments)
@@ -98,7 +95,7 @@ def convert_weights(
         if image_size is None
         else per_axis(image_size, axes, "image_size")
     )
-    packed = pack(layer, write, sides)
+    packed = pack(layer, layout, sides)
     content = encode(packed.arrays, packed.metadata, name[name.rfind(".") :])
     stored = parse_weights(content, name)
     groups = arguments.get("groups", 1)
@@ -122,16 +119,13 @@ def convert_to_two_layers(
     """The same as two layers, whose heads are counted together.
 
     Args:
-        arguments: Those of `two_layers` apart from the weights.
-
-    Raises:
-        ValueError: For what `two_layers` or `encode` refuses.
+        arguments: Those of `conv_to_two_layers` apart from the weights.
 
     >>> converted = convert_to_two_layers(np.ones((3, 3, 1, 2), np.float32), None, {})
     >>> converted.heads, [comparison.passed for comparison in converted.comparisons]
     (7, [True])
     """
-    layers = two_layers(kernel, bias, **arguments)
+    layers = conv_to_two_layers(kernel, bias, **arguments)
     dilation = per_axis(arguments.get("dilation", 1), 2, "dilation")
     sides = (
         smallest_image(kernel.shape[:2], layers.patch_size, layers.stride, dilation)
@@ -148,31 +142,28 @@ def convert_to_two_layers(
     return ConvertedLayer(content, sum(layers.heads), arrays, (comparison,))
 
 
-def pack(layer: AttentionLayer, write: str, image_size: tuple[int, ...]) -> Packed:
+def pack(layer: AttentionLayer, layout: str, image_size: tuple[int, ...]) -> Packed:
     """A layer in one of the layouts.
 
     Args:
-        write: `"ours"`, `"flax"` or `"torch"`.
+        layout: `"convattn"`, `"flax"` or `"torch"`.
         image_size: The pixels on each axis, for which the latter two are made.
-
-    Raises:
-        ValueError: For another layout, and for what `at_image_size` refuses.
 
     >>> packed = pack(conv_to_attention([[[1.0]], [[2.0]], [[3.0]]]), "flax", (5,))
     >>> packed.arrays["attention_fn.bias"].shape, list(packed.routes)
     ((4, 5, 7), ['flax.nnx.MultiHeadAttention'])
     """
     routes: dict[str, Route]
-    if write == "ours":
+    if layout == "convattn":
         routes = {"apply_attention": lambda file, x: apply_attention(restore_one(file), x)}
         return Packed(layer_arrays(layer), layer_metadata(layer), layer, routes)
-    if write == "flax":
+    if layout == "flax":
         from convattn.networks.weights.flax_layout import apply_flax, pack_flax
 
         fixed = at_image_size(layer, image_size)
         routes = {"flax.nnx.MultiHeadAttention": apply_flax}
         return Packed(*pack_flax(fixed), fixed.layer, routes)
-    if write == "torch":
+    if layout == "torch":
         from convattn.networks.weights import torch_layout
 
         fixed = at_image_size(layer, image_size)
@@ -180,4 +171,4 @@ def pack(layer: AttentionLayer, write: str, image_size: tuple[int, ...]) -> Pack
         if torch_layout.torch_is_installed():
             routes["torch.nn.MultiheadAttention"] = torch_layout.apply_torch
         return Packed(*torch_layout.pack_torch(fixed), fixed.layer, routes)
-    raise ValueError(f"write={write!r}, but expected ours, flax or torch")
+    raise ValueError(f"layout={layout!r}, but expected convattn, flax or torch")

@@ -18,7 +18,7 @@ from convattn.networks.weights.reparametrisation import computed
 
 MOST_LISTED, LONGEST_LISTED = 20, 100  # arrays, and characters of a name
 LONGEST_PROBLEM, LONGEST_LIST = 200, 3000  # characters in one message
-LARGEST_ITEM = 8  # bytes; NumPy's longdouble has more, and JAX has none
+_LARGEST_ITEM = 8  # bytes; NumPy's longdouble has more, and JAX has none
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ class WeightsFile:
             library holds.
         parts: The tensor that each part of a re-parametrised one belongs to.
         refused: Why a re-parametrised tensor cannot be computed, by its name.
+        assumed: How one was read of which its parts do not say all, by its name.
     """
 
     name: str
@@ -40,17 +41,14 @@ class WeightsFile:
     metadata: Mapping[str, str]
     parts: Mapping[str, str] = field(init=False, repr=False)
     refused: Mapping[str, str] = field(init=False, repr=False)
+    assumed: Mapping[str, str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         for attribute, value in computed(self.arrays)._asdict().items():
             object.__setattr__(self, attribute, value)
 
     def require_no_part(self, name: str) -> None:
-        """Refuse a part of a re-parametrised tensor, and a tensor that cannot be computed.
-
-        Raises:
-            WeightsRefused: With the tensor that the part belongs to.
-        """
+        """Refuse a part of a re-parametrised tensor, and a tensor that cannot be computed."""
         tensor = self.parts.get(name, name)
         while tensor in self.parts:
             tensor = self.parts[tensor]
@@ -63,30 +61,17 @@ class WeightsFile:
             )
 
     def require_computed(self) -> None:
-        """Refuse a file with a re-parametrised tensor that cannot be computed.
-
-        Raises:
-            WeightsRefused: With the first such tensor.
-        """
+        """Refuse a file with a re-parametrised tensor that cannot be computed."""
         for name in self.refused:
             self.require_no_part(name)
 
     def tensors(self) -> dict[str, np.ndarray]:
-        """All arrays by name, real and finite.
-
-        Raises:
-            WeightsRefused: For the first that is not, and as `require_computed` does.
-        """
+        """All arrays by name, real and finite."""
         self.require_computed()
         return {name: self[name] for name in self.arrays}
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """The array of that name, real and finite.
-
-        Raises:
-            WeightsRefused: With the names that are there and the closest one, and for what are no
-                finite real numbers in a format that JAX has.
-        """
+        """The array of that name, real and finite."""
         self.require_no_part(name)
         if name not in self.arrays:
             raise WeightsRefused(f"{self.name} has no array {shown(name)}; {self.listing(name)}")
@@ -97,11 +82,7 @@ class WeightsFile:
         return array.astype(array.dtype.newbyteorder("="), copy=False)
 
     def floats(self, name: str) -> np.ndarray:
-        """The same in float64, of a network that was trained.
-
-        Raises:
-            WeightsRefused: For integers too, which quantised weights are without their scales.
-        """
+        """The same in float64, of a network that was trained."""
         array = self[name]
         if array.dtype.kind in "iub":
             raise WeightsRefused(
@@ -124,17 +105,12 @@ class WeightsFile:
         return f"{hint}it holds {', '.join(parts)}{more}"
 
 
-def read_weights(path: Path | str) -> WeightsFile:
+def read_weights(path: Path | str, ignored: Iterable[str] = ()) -> WeightsFile:
     """Read a file of arrays.
 
     Args:
         path: A `.npy`, `.npz` or `.safetensors` file, whatever it is called.
-
-    Raises:
-        WeightsRefused: A `ValueError`, for pickled content and PyTorch checkpoints, truncated or
-            damaged files, and names that occur twice. What the arrays hold is looked at when they
-            are asked for, so that a mask of infinities elsewhere in the file does no harm.
-            `OSError` if the file cannot be read.
+        ignored: The names of arrays, or of modules, that are left out.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "kernel.npy"
@@ -142,15 +118,11 @@ def read_weights(path: Path | str) -> WeightsFile:
     >>> read_weights(path).arrays[""].shape
     (3, 3, 1, 2)
     """
-    return parse_weights(read_file(Path(path)), str(path))
+    return parse_weights(read_file(Path(path)), str(path), ignored)
 
 
-def parse_weights(content: bytes, name: str) -> WeightsFile:
-    """The same from the content of a file.
-
-    Raises:
-        WeightsRefused: As `read_weights` does.
-    """
+def parse_weights(content: bytes, name: str, ignored: Iterable[str] = ()) -> WeightsFile:
+    """The same from the content of a file."""
     metadata: dict[str, str] = {}
     if content[:6] == b"\x93NUMPY":
         arrays = {"": read_npy(content, name)}
@@ -160,6 +132,13 @@ def parse_weights(content: bytes, name: str) -> WeightsFile:
         arrays, metadata = read_safetensors(content, name)
     else:
         raise WeightsRefused(_unknown(content, name))
+    for given in ignored:
+        inside = (f"{given}.", f"{given}/")
+        kept = {k: v for k, v in arrays.items() if k != given and not k.startswith(inside)}
+        if len(kept) == len(arrays):
+            listing = WeightsFile(name, arrays, metadata).listing(given)
+            raise WeightsRefused(f"{name} has no array or module {shown(given)}; {listing}")
+        arrays = kept
     return WeightsFile(name, arrays, metadata)
 
 
@@ -180,7 +159,7 @@ def _unknown(content: bytes, name: str) -> str:
 
 def _require_numbers(array: np.ndarray, name: str) -> None:
     kind, size = array.dtype.kind, array.dtype.itemsize
-    if array.dtype.name == "bfloat16" or (kind in "iuf" and size <= LARGEST_ITEM):
+    if array.dtype.name == "bfloat16" or (kind in "iuf" and size <= _LARGEST_ITEM):
         return
     if array.dtype.names is not None and len(array.dtype.names) == 1:
         raise WeightsRefused(
@@ -199,11 +178,7 @@ def _require_numbers(array: np.ndarray, name: str) -> None:
 
 
 def refuse(problems: list[str], what: str) -> None:
-    """One error with all problems, cut if they are very many, if there are any.
-
-    Raises:
-        WeightsRefused: As described above.
-    """
+    """One error with all problems, cut if they are very many, if there are any."""
     if problems:
         told = "; ".join(problem[:LONGEST_PROBLEM] for problem in problems[:MOST_LISTED])
         cut = len(told) > LONGEST_LIST or len(problems) > MOST_LISTED
@@ -217,15 +192,11 @@ def has_64_bits(arrays: Iterable[np.ndarray]) -> bool:
     >>> has_64_bits([np.ones(1, np.float32)]), has_64_bits([np.ones(1)])
     (False, True)
     """
-    return any(array.dtype.itemsize == LARGEST_ITEM for array in arrays)
+    return any(array.dtype.itemsize == _LARGEST_ITEM for array in arrays)
 
 
 def require_finite(array: np.ndarray, name: str) -> None:
-    """Refuse NaN and infinities.
-
-    Raises:
-        WeightsRefused: With the number of offending entries and the first one's index.
-    """
+    """Refuse NaN and infinities."""
     bad = ~np.isfinite(array.astype(np.float32) if array.dtype.kind == "V" else array)
     if bad.any():
         first = tuple(int(index) for index in np.argwhere(bad)[0])

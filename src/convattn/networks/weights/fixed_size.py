@@ -21,7 +21,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Num
 
-from convattn.constructions.recovery import require_room
+from convattn.constructions.linear_map import require_score_room
 from convattn.encodings.base import score_dtype
 from convattn.encodings.layer import AttentionLayer
 from convattn.files import parse_json
@@ -74,7 +74,7 @@ class ImageTokens:
         if jnp.shape(images)[1:-1] != self.image_size:
             raise ValueError(
                 f"images.shape={jnp.shape(images)}, but the weights are made for images of "
-                f"{self.image_size} pixels; convert for that size, or use the layout 'ours'"
+                f"{self.image_size} pixels; convert for that size, or use the layout 'convattn'"
             )
         return patchify(images, self.patch_size)
 
@@ -102,10 +102,6 @@ def at_image_size(layer: AttentionLayer, image_size: tuple[int, ...]) -> FixedSi
     A missing map becomes an identity, placed so that the head dimension is the smaller of its two
     sides.
 
-    Raises:
-        ValueError: For sides that patches do not divide, for content scores, for a layer without
-            any map, and for one in less than float32, whose arrays should be widened first.
-
     >>> import convattn as ca
     >>> fixed = at_image_size(ca.conv_to_attention([[[1.0]], [[2.0]], [[3.0]]]), (5,))
     >>> fixed.scores.shape, fixed.value.shape
@@ -121,8 +117,8 @@ def at_image_size(layer: AttentionLayer, image_size: tuple[int, ...]) -> FixedSi
     if layer.padding is not None:
         raise ValueError(
             f"the layer fills its ring ({layer.padding.fill.lower()}), but a module of fixed size "
-            "reads the image's own tokens and zeros; write the layout ours, or convert with "
-            "padding='SAME' and pad the images before it"
+            "reads the image's own tokens and zeros; write the layout convattn, or convert with "
+            "padding='SAME_TORCH' and pad the images before it"
         )
     if layer.content is not None:
         raise ValueError("the layer has content scores, but only positional ones are written out")
@@ -139,7 +135,7 @@ def at_image_size(layer: AttentionLayer, image_size: tuple[int, ...]) -> FixedSi
         layer.output_patch_size,
         layer.subsampling,
     )
-    require_room(layer, tokens.image_size)
+    require_score_room(layer, tokens.image_size)
     gains = layer.encoding.head_gains(tokens.grid.number_of_keys)
     bias = jnp.zeros(output.shape[2:], dtype) if layer.bias is None else layer.bias.astype(dtype)
     return FixedSizeAttention(
@@ -188,11 +184,7 @@ def fixed_metadata(layout: str, fixed: FixedSizeAttention, framework: str) -> di
 def read_fixed_metadata(
     metadata: Mapping[str, str], layout: str, name: str
 ) -> tuple[dict[str, int], ImageTokens]:
-    """The sizes of the attention, and the way from images to tokens.
-
-    Raises:
-        WeightsRefused: For a file of another layout.
-    """
+    """The sizes of the attention, and the way from images to tokens."""
     try:
         described = parse_json(metadata.get(METADATA, "null"))
         if described["layout"] != layout or described["version"] != 1:
@@ -206,8 +198,8 @@ def read_fixed_metadata(
         )
     except (ValueError, KeyError, TypeError) as error:
         raise WeightsRefused(
-            f"{name} is not in the layout {layout!r} of convattn convert; expected a file written "
-            f"with --write {layout}"
+            f"{name} is not in the layout {layout!r} of convattn convert kernel; expected a file "
+            f"written with --format {layout}"
         ) from error
     return sizes, tokens
 

@@ -109,11 +109,7 @@ def pack_flax(fixed: FixedSizeAttention) -> tuple[dict[str, np.ndarray], dict[st
 
 
 def flax_module(file: WeightsFile) -> tuple[nnx.MultiHeadAttention, ImageTokens]:
-    """The module with the file's parameters, and the way from images to its inputs.
-
-    Raises:
-        WeightsRefused: For a file of another layout, or one whose arrays do not fit.
-    """
+    """The module with the file's parameters, and the way from images to its inputs."""
     sizes, tokens = read_fixed_metadata(file.metadata, LAYOUT, file.name)
     scores = as_array(file["attention_fn.bias"], f"{file.name}: attention_fn.bias")
     module = nnx.MultiHeadAttention(

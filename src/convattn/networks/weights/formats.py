@@ -7,6 +7,7 @@ of an archive the sizes that it claims, before anything is unpacked.
 
 import io
 import json
+import re
 import zipfile
 from collections import Counter
 from collections.abc import Mapping
@@ -26,20 +27,16 @@ class WeightsRefused(ValueError):
 METADATA = "metadata"
 MOST_AXES = 64
 ANEW = "write the file anew"
-BFLOAT16_KEY = "bfloat16 arrays"
+_BFLOAT16_KEY = "bfloat16 arrays"
 HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
-PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # as NumPy packs; others unpack at one go
+_PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # as NumPy packs; others unpack at one go
 
 
 def read_npy(content: bytes, name: str) -> np.ndarray:
-    """The array of a `.npy` file, as a view of its bytes.
-
-    Raises:
-        WeightsRefused: For pickled objects, a damaged header, and too few or too many bytes.
-    """
+    """The array of a `.npy` file, as a view of its bytes."""
     stream = io.BytesIO(content)
     try:
         version = np.lib.format.read_magic(stream)
@@ -79,10 +76,6 @@ def read_npz(content: bytes, name: str) -> tuple[dict[str, np.ndarray], dict[str
     """The arrays of a `.npz` archive, and the text under `metadata` if this library wrote it.
 
     NumPy has no bfloat16: where the metadata says so, a 16-bit integer array holds the bits.
-
-    Raises:
-        WeightsRefused: As described above; for a PyTorch checkpoint, which is a ZIP archive too,
-            with the script that converts it.
     """
     try:
         archive = zipfile.ZipFile(io.BytesIO(content))
@@ -114,7 +107,7 @@ def read_npz(content: bytes, name: str) -> tuple[dict[str, np.ndarray], dict[str
                 "files as numpy.savez writes it"
             )
         info, where = archive.getinfo(member), f"{name}: {member[:200]}"
-        if info.compress_type not in PACKED:
+        if info.compress_type not in _PACKED:
             raise WeightsRefused(
                 f"{where} is compressed with method {info.compress_type}, but expected "
                 "none or deflate, as numpy.savez and numpy.savez_compressed write"
@@ -142,7 +135,7 @@ def write_npz(arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> bytes:
         raise ValueError(f"an array may not be called {METADATA!r}, the name of the text")
     narrow = [label for label, array in arrays.items() if array.dtype.name == "bfloat16"]
     held = {k: a.view(np.uint16) if k in narrow else a for k, a in arrays.items()}
-    text = json.dumps({**metadata, BFLOAT16_KEY: narrow} if narrow else metadata, sort_keys=True)
+    text = json.dumps({**metadata, _BFLOAT16_KEY: narrow} if narrow else metadata, sort_keys=True)
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **{**held, METADATA: np.array(text)})
     return buffer.getvalue()
@@ -164,11 +157,11 @@ def _take_metadata(arrays: dict[str, np.ndarray], name: str) -> dict[str, str]:
         raise WeightsRefused(
             f"{name}: metadata is {type(metadata).__name__}, but expected an object; {ANEW}"
         )
-    narrow = metadata.pop(BFLOAT16_KEY, [])
+    narrow = metadata.pop(_BFLOAT16_KEY, [])
     if not isinstance(narrow, list) or not all(isinstance(label, str) for label in narrow):
         raise WeightsRefused(
-            f"{name}: metadata has {BFLOAT16_KEY!r}={shown(narrow)}, but expected a list of names; "
-            f"{ANEW}"
+            f"{name}: metadata has {_BFLOAT16_KEY!r}={shown(narrow)}, but expected a list of "
+            f"names; {ANEW}"
         )
     if narrow:
         from ml_dtypes import bfloat16
@@ -208,11 +201,7 @@ FORMATS = {
 
 
 def read_safetensors(content: bytes, name: str) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """The arrays of a safetensors file, and its metadata. Formats that NumPy has not stay bytes.
-
-    Raises:
-        WeightsRefused: As described above.
-    """
+    """The arrays of a safetensors file, and its metadata. Formats that NumPy has not stay bytes."""
     from safetensors import SafetensorError, deserialize
 
     try:
@@ -236,7 +225,18 @@ def read_safetensors(content: bytes, name: str) -> tuple[dict[str, np.ndarray], 
             )
         array = np.frombuffer(part["data"], _dtype(FORMATS[part["dtype"]]))
         arrays[label] = array.reshape(part["shape"])
-    return dict(sorted(arrays.items())), header.get("__metadata__") or {}
+    return dict(sorted(arrays.items(), key=by_number)), header.get("__metadata__") or {}
+
+
+def by_number(item: tuple[str, object]) -> list[tuple[int, str]]:
+    """A key to sort named things by, the second before the tenth; the file keeps no order.
+
+    >>> sorted({"layer 10": 0, "layer 2": 0, "b": 0}.items(), key=by_number)
+    [('b', 0), ('layer 2', 0), ('layer 10', 0)]
+    """
+    return [
+        (int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", item[0])
+    ]
 
 
 def write_safetensors(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> bytes:

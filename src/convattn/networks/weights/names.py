@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-GATED = "a ViT with gated MLPs (SwiGLU), such as EVA-02 or the giant DINOv2"
-RES_POST = (
+_GATED = "a ViT with gated MLPs (SwiGLU), such as EVA-02 or the giant DINOv2"
+_RES_POST = (
     "a ViT that normalises what its blocks add, as timm's vit_base_patch16_rpn_224 and "
     "eva02_enormous_patch14_clip_224"
 )
-QKV = "blocks.0.attn.qkv.weight"
+_QKV = "blocks.0.attn.qkv.weight"
 ENORMOUS = 1792  # the width of EVA-02-E, whose tensors are else those of the EVA-CLIP before it
-NOT_IN_RPN = (  # but in timm's networks with a norm behind pooling and pre-norm blocks
+_NOT_IN_RPN = (  # but in timm's networks with a norm behind pooling and pre-norm blocks
     *("cls_token", "blocks.0.attn.qkv.bias", "blocks.0.attn.q_bias", "blocks.0.ls1.gamma"),
     *("blocks.0.gamma_1", "norm.weight", "norm_pre.weight"),
 )
-READ = {  # by convattn diagnose: what one of the names is, below any prefix
+_READ = {  # by convattn diagnose: what one of the names is, below any prefix
     r"encoder\.layers\.encoder_layer_\d+\.self_attention\..*": "a ViT of torchvision",
     r"Transformer/encoderblock_\d+/.*": "a ViT of Google's vision_transformer",
     r"embeddings\.patch_embedding\..*": "a CLIP or SigLIP of Hugging Face",
@@ -28,7 +28,7 @@ READ = {  # by convattn diagnose: what one of the names is, below any prefix
     r"(encoder\.layer|layers)\.\d+\.attention\.q_proj\..*": "a ViT of Hugging Face",
 }
 UNREAD = {
-    r"(blocks|encoder\.layer)\.\d+\.mlp\.(fc1_g|w1|w12|weights_in|gate_proj)\..*": GATED,
+    r"(blocks|encoder\.layer)\.\d+\.mlp\.(fc1_g|w1|w12|weights_in|gate_proj)\..*": _GATED,
     r"transformers\.\d+\.blocks\.\d+\.attn\.qkv\..*": "a PiT of timm",
     r"transformer\.layers\.\d+\.\d+\.(fn\.)?to_qkv\..*": "a ViT of lucidrains' vit-pytorch",
     r"attention\.self\.(attention_(centers|spreads)|(row|col)_embeddings\..*|head_keys.*)": (
@@ -40,14 +40,14 @@ RECORD = (
     'heads, queries, keys] for each layer, and give them as .npz (docs/networks.md, "A network '
     'that is not read")'
 )
-RESNETS: dict[tuple[bool, tuple[int, ...]], str] = {
+_RESNETS: dict[tuple[bool, tuple[int, ...]], str] = {
     (False, (2, 2, 2, 2)): "resnet18",
     (False, (3, 4, 6, 3)): "resnet34",
     (True, (3, 4, 6, 3)): "resnet50",
     (True, (3, 4, 23, 3)): "resnet101",
     (True, (3, 8, 36, 3)): "resnet152",
 }
-BASE_WIDTH = 64  # of the 3 × 3 convolutions in the first stage of a ResNet
+_BASE_WIDTH = 64  # of the 3 × 3 convolutions in the first stage of a ResNet
 
 
 def common_prefix(names: Iterable[str]) -> str:
@@ -76,7 +76,7 @@ def looks_like(arrays: Mapping[str, Any]) -> str | None:
     >>> looks_like({"module.blocks.0.attn.qkv.weight": np.ones((6, 2))})[:13]
     'a ViT of timm'
     """
-    kind = _unread(arrays) or _named(arrays, READ)
+    kind = _unread(arrays) or _named(arrays, _READ)
     return f"{kind}, and a vision transformer is for convattn diagnose" if kind else _resnet(arrays)
 
 
@@ -91,8 +91,8 @@ def unread_network(arrays: Mapping[str, Any]) -> str | None:
     kind = _resnet(arrays)
     if not kind and {4} <= {np.ndim(array) for array in arrays.values()} <= {0, 1, 4}:
         kind = "a network of convolutions alone"
-    if kind and not _named(arrays, READ):
-        return f"{kind}, which has no attention heads and is for convattn convert"
+    if kind and not _named(arrays, _READ):
+        return f"{kind}, which has no attention heads and is for convattn convert kernel"
     return None
 
 
@@ -115,16 +115,16 @@ def _unread(arrays: Mapping[str, Any]) -> str | None:
         if re.fullmatch(r"(.*\.)?blocks\.\d+\.mlp\.fc1\.weight", name) and second is not None:
             rows, columns = np.shape(first)[:1], np.shape(second)[1:]
             if rows and columns and rows[0] == 2 * columns[0]:
-                return GATED
-    for above in (name[: -len(QKV)] for name in arrays if name.endswith(QKV)):
-        lacking = not any(above + missing in arrays for missing in NOT_IN_RPN)
-        is_enormous = np.shape(arrays[above + QKV])[1:] == (ENORMOUS,)
+                return _GATED
+    for above in (name[: -len(_QKV)] for name in arrays if name.endswith(_QKV)):
+        lacking = not any(above + missing in arrays for missing in _NOT_IN_RPN)
+        is_enormous = np.shape(arrays[above + _QKV])[1:] == (ENORMOUS,)
         is_plain_eva = f"{above}blocks.0.attn.q_bias" in arrays and not any(
             f"{above}blocks.0.{part}" in arrays
             for part in ("gamma_1", "attn.relative_position_bias_table")
         )
         if (lacking and f"{above}fc_norm.weight" in arrays) or (is_enormous and is_plain_eva):
-            return RES_POST
+            return _RES_POST
     return _named(arrays, UNREAD)
 
 
@@ -139,9 +139,9 @@ def _resnet(arrays: Mapping[str, Any]) -> str | None:
     bottleneck = f"{prefix}layer1.0.conv3.weight" in arrays
     outside, inside = np.shape(arrays[places[1, 0][0]])[:2]
     blocks = f"{'bottleneck' if bottleneck else 'basic'} blocks {depths}"
-    name = RESNETS.get((bottleneck, depths))
+    name = _RESNETS.get((bottleneck, depths))
     if inside < outside:
         return f"a ResNeXt: a ResNet of {blocks} with {outside // inside} groups of channels"
-    if outside != BASE_WIDTH:
-        return f"a wide ResNet: {blocks} with {outside} channels inside in place of {BASE_WIDTH}"
+    if outside != _BASE_WIDTH:
+        return f"a wide ResNet: {blocks} with {outside} channels inside in place of {_BASE_WIDTH}"
     return f"a ResNet of {blocks}" + (f", as {name} has" if name else "")

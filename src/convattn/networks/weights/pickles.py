@@ -13,7 +13,7 @@ from convattn.files import SCRIPT_FOLLOWS, most_unpacked, shown
 DATA = frozenset(("collections", "torch", "torch._utils", "torch.nn.parameter", "torch._tensor"))
 MAGIC = (0x1950A86A20F9469CFC6C).to_bytes(10, "little")  # of torch.save
 PROTOCOL = b"\x80\x02"  # the one that weights_only reads
-PICKLES = 5  # in a file of PyTorch before 1.6: a magic number, a version, the system, the object
+_PICKLES = 5  # in a file of PyTorch before 1.6: a magic number, a version, the system, the object
 SCRIPT = """\
 import torch
 from safetensors.torch import save_file
@@ -30,7 +30,7 @@ state = max(state_dicts(LOAD), key=len)
 state = {k: v.detach().clone(memory_format=torch.contiguous_format) for k, v in state.items()}
 save_file(state, "weights.safetensors")
 """
-PLAIN_SCRIPT = """\
+_PLAIN_SCRIPT = """\
 import pickle, numpy
 with open(FILE, "rb") as file:
     numpy.savez("weights.npz", **pickle.load(file))  # arrays by name
@@ -73,7 +73,7 @@ def refused_pickle(content: bytes, name: str) -> str:
     if any(module.partition(".")[0] == "torch" for module in _modules(content)):
         what = f"{name} is a pickle of PyTorch's tensors"
         return _refusal(what, f"__import__('pickle').load(open({name!r}, 'rb'))")
-    script = PLAIN_SCRIPT.replace("FILE", repr(name))
+    script = _PLAIN_SCRIPT.replace("FILE", repr(name))
     return (
         f"{name} is a pickle, and reading one runs the program in it; where it is trusted, "
         f"{SCRIPT_FOLLOWS}{script}"
@@ -103,7 +103,7 @@ def _modules(content: bytes) -> set[str]:
     stream, strings = io.BytesIO(content), ["", ""]
     memo: list[str] = []
     try:
-        for _ in range(PICKLES):
+        for _ in range(_PICKLES):
             for opcode, argument, _ in pickletools.genops(stream):
                 if opcode.name in ("GLOBAL", "INST"):
                     found.add(str(argument).partition(" ")[0])

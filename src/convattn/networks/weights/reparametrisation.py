@@ -7,7 +7,9 @@
 | pruning    | `weight_orig`, `_mask`    |                                  | W⊙mask             |
 
 ‖v‖ is taken over the axes in which g has size 1. For a spectral norm W is a matrix whose rows are
-the axis that is as long as u. Other parts are refused, since no part is the tensor itself.
+the axis that is as long as u; of several axes that of which u = Wv/‖Wv‖ or v = Wᵀu/‖Wᵀu‖, as a step
+of training makes it, else the first axis, which is PyTorch's for all but transposed convolutions.
+Other parts are refused, since no part is the tensor itself.
 """
 
 import re
@@ -18,12 +20,14 @@ import numpy as np
 
 from convattn.files import shown
 
-SUFFIXED = re.compile(r"(?P<tensor>.*?(weight|kernel|bias)[^.]*)_(?P<part>g|v|u|q|k|orig|mask)")
-PARAMETRIZED = re.compile(r"(?P<module>|.*\.)parametrizations\.(?P<tensor>[^.]+)\.(?P<part>.+)")
+_SUFFIXED = re.compile(r"(?P<tensor>.*?(weight|kernel|bias)[^.]*)_(?P<part>g|v|u|q|k|orig|mask)")
+_PARAMETRIZED = re.compile(r"(?P<module>|.*\.)parametrizations\.(?P<tensor>[^.]+)\.(?P<part>.+)")
 PARTS = {"original0": "g", "original1": "v", "original": "orig", "0._u": "u", "0._v": "v"}
-INSIDE = re.compile(r"(base_layer|original_module|layer_instance)[./]")  # PEFT's, and flax.nnx's
-WRAPPED = re.compile(rf"(?P<above>(?:.*[./])?){INSIDE.pattern}(weight|kernel)")
-SCALE = re.compile(  # of quantised weights, beside the tensor or in its module
+INSIDE = re.compile(  # of PEFT, flax.nnx and kohya's scripts
+    r"(base_layer|original_module|layer_instance|base_module|org_module)[./]"
+)
+_WRAPPED = re.compile(rf"(?P<above>(?:.*[./])?){INSIDE.pattern}(weight|kernel)")
+_SCALE = re.compile(  # of quantised weights, beside the tensor or in its module
     r"(?P<tensor>.*(?:weight|kernel))[_.](scales?|scale_inv|zero_points?)|"
     r"(?P<module>(?:.*[./])?)(scales?|zero_points?|SCB|absmax)"
 )
@@ -32,7 +36,15 @@ BESIDE = {  # what changes a weight each time that the module is called, by its 
     "mask": "a mask",
     "lora_A": "an update of low rank (LoRA)",
 }
-REMEDY = (
+_BY_NUMBER = (
+    "its parts, original0 and original1, are taken for those of a weight norm, which their names "
+    "allow"
+)
+_FIRST_AXIS = (
+    "its spectral norm is taken along the first axis, which is PyTorch's for all but transposed "
+    "convolutions; its parts do not tell the axis"
+)
+_REMEDY = (
     "save the state dict after torch.nn.utils.parametrize.remove_parametrizations(module, 'weight')"
     ", or remove_weight_norm, remove_spectral_norm or prune.remove where that made it"
 )
@@ -45,11 +57,13 @@ class Reparametrised(NamedTuple):
         arrays: By name, without the parts.
         parts: The tensor that each part belongs to.
         refused: Why a tensor cannot be computed, by its name; it is not among the arrays.
+        assumed: What its parts do not say of a tensor, and how it was read, by its name.
     """
 
     arrays: dict[str, Any]
     parts: dict[str, str]
     refused: dict[str, str]
+    assumed: dict[str, str]
 
 
 def computed(arrays: Mapping[str, Any]) -> Reparametrised:
@@ -62,29 +76,34 @@ def computed(arrays: Mapping[str, Any]) -> Reparametrised:
     'net.weight is re-parametrised'
     """
     result, parts, refused = dict(arrays), dict[str, str](), dict[str, str]()
+    assumed: dict[str, str] = {}
     while groups := _groups(result):
         for tensor, names in groups.items():
             if any(other.startswith(f"{tensor}_") for other in groups):
                 continue  # a part is re-parametrised itself, and comes first
             stored = {part: result.pop(name) for part, name in names.items()}
             parts |= dict.fromkeys(names.values(), tensor)
-            value = None if tensor in result else _value(stored)
+            value, is_sure = (None, True) if tensor in result else _value(stored)
             if value is None:
                 result.pop(tensor, None)
                 listed = ", ".join(shown(name, 100) for name in list(names.values())[:6])
                 refused[tensor] = (
                     f"{tensor} is re-parametrised ({listed}), but expected a weight norm, a "
-                    f"spectral norm or a mask with all its parts and no other tensor; {REMEDY}"
+                    f"spectral norm or a mask with all its parts and no other tensor; {_REMEDY}"
                 )
             else:
                 result[tensor] = value
+                if not is_sure:
+                    assumed[tensor] = f"{tensor}: {_FIRST_AXIS}"
+                elif any(name.endswith(".original0") for name in names.values()):
+                    assumed[tensor] = f"{tensor}: {_BY_NUMBER}"
     for tensor, name, kind in _beside(result):
         if result.pop(tensor, None) is not None:
             refused[tensor] = (
                 f"{tensor} has {kind} beside it ({shown(name, 100)}), but expected the weight that "
                 "the module computes with; put that in its place before the state dict is saved"
             )
-    return Reparametrised(result, parts, refused)
+    return Reparametrised(result, parts, refused, assumed)
 
 
 def _beside(arrays: Mapping[str, Any]) -> list[tuple[str, str, str]]:
@@ -94,7 +113,7 @@ def _beside(arrays: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     >>> _beside(scaled)
     [('net.weight', 'net.weight_scale', 'a scale')]
     """
-    inside = [(name, match["above"]) for name in arrays if (match := WRAPPED.fullmatch(name))]
+    inside = [(name, match["above"]) for name in arrays if (match := _WRAPPED.fullmatch(name))]
     wrapped = {above: name for name, above in inside}
     places = {tuple(re.split("[./]", name)): name for name in arrays}
     found = []
@@ -108,7 +127,7 @@ def _beside(arrays: Mapping[str, Any]) -> list[tuple[str, str, str]]:
             tensors = [f"{module}.{inner}weight" for inner in ("conv.", "base_layer.", "")]
             tensors = [tensor for tensor in tensors if tensor in arrays]
             found += [(tensor, name, BESIDE["lora_A"]) for tensor in tensors[-1:]]
-        if match := SCALE.fullmatch(name):
+        if match := _SCALE.fullmatch(name):
             tensors = [match["tensor"] or f"{match['module']}{end}" for end in ("weight", "kernel")]
             found += [
                 (tensor, name, "a scale")
@@ -143,39 +162,41 @@ def _groups(arrays: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     """The names of the parts of each re-parametrised tensor."""
     groups: dict[str, dict[str, str]] = {}
     for name in arrays:
-        if match := PARAMETRIZED.fullmatch(name):
+        if match := _PARAMETRIZED.fullmatch(name):
             tensor, part = match["module"] + match["tensor"], match["part"]
             groups.setdefault(tensor, {})[PARTS.get(part, part)] = name
-        elif match := SUFFIXED.fullmatch(name):
+        elif match := _SUFFIXED.fullmatch(name):
             groups.setdefault(match["tensor"], {})[match["part"]] = name
     return {
         tensor: names
         for tensor, names in groups.items()
         if "orig" in names
-        or any(PARAMETRIZED.fullmatch(name) for name in names.values())
+        or any(_PARAMETRIZED.fullmatch(name) for name in names.values())
         or (tensor.rpartition(".")[2] == "weight" and not names.keys() & {"q", "k"})
-        or _value({part: arrays[name] for part, name in names.items()}) is not None
+        or _value({part: arrays[name] for part, name in names.items()})[0] is not None
     }
 
 
-def _value(parts: Mapping[str, np.ndarray]) -> np.ndarray | None:
-    """The tensor, or None for parts that are of no known kind or do not fit."""
+def _value(parts: Mapping[str, np.ndarray]) -> tuple[np.ndarray | None, bool]:
+    """The tensor, or None for parts that are of no known kind or do not fit; whether it is sure."""
     stored = parts.get("orig", parts.get("v"))
     if stored is None or not stored.size or not _floats(stored):
-        return None
+        return None, True
     if any(not _floats(part) and part.dtype.kind not in "bi" for part in parts.values()):
-        return None
+        return None, True
+    is_sure = True
     wide = {part: array.astype(np.float64) for part, array in parts.items()}
     with np.errstate(all="ignore"):  # what is not finite is refused when it is read
         if wide.keys() == {"g", "v"}:
             value = _weight_norm(wide["g"], wide["v"])
         elif wide.keys() == {"orig", "u", "v"}:
-            value = _spectral_norm(wide["orig"], wide["u"], wide["v"])
+            epsilon = _epsilon(stored.dtype)
+            value, is_sure = _spectral_norm(wide["orig"], wide["u"], wide["v"], epsilon)
         elif wide.keys() == {"orig", "mask"} and wide["mask"].shape == stored.shape:
             value = np.where(wide["mask"] == 0, 0.0, wide["orig"] * wide["mask"])
         else:
-            return None
-        return None if value is None else value.astype(stored.dtype)
+            return None, True
+        return (None if value is None else value.astype(stored.dtype)), is_sure
 
 
 def _weight_norm(g: np.ndarray, v: np.ndarray) -> np.ndarray | None:
@@ -188,14 +209,48 @@ def _weight_norm(g: np.ndarray, v: np.ndarray) -> np.ndarray | None:
     return g.reshape(shape) * v / np.sqrt((v * v).sum(axes, keepdims=True))
 
 
-def _spectral_norm(stored: np.ndarray, u: np.ndarray, v: np.ndarray) -> np.ndarray | None:
-    """W/uᵀWv; where u fits several axes, the one whose Wv points most along u."""
-    products = []
+def _spectral_norm(
+    stored: np.ndarray, u: np.ndarray, v: np.ndarray, epsilon: float
+) -> tuple[np.ndarray | None, bool]:
+    """W/uᵀWv, or None where u fits several axes and it cannot be told which is meant.
+
+    Also whether the axis is told by the numbers, rather than the first of several that u fits.
+
+    It is the one along which u = Wv/‖Wv‖ up to rounding, as `spectral_norm` leaves it, or
+    v = Wᵀu/‖Wᵀu‖, as the parametrization does; else the first, if u fits it, unless Wv of another
+    is nearer to u and within 45° of it, as it is if the weights went a step further.
+    """
+    products, stepped = {}, []
     for axis, size in enumerate(stored.shape):
         if u.shape == (size,) and v.shape == (stored.size // size,):
-            product = np.moveaxis(stored, axis, 0).reshape(size, -1) @ v
-            products.append((float(u @ product / np.linalg.norm(product)), float(u @ product)))
-    return stored / max(products)[1] if products else None
+            matrix = np.moveaxis(stored, axis, 0).reshape(size, -1)
+            product = matrix @ v
+            length = np.linalg.norm(product)
+            products[axis] = float(u @ product), float(u @ product / length)
+            if _is_direction(u, matrix, v, epsilon) or _is_direction(v, matrix.T, u, epsilon):
+                stepped.append(axis)
+    if len(stepped) == 1 or len(products) == 1:
+        (axis,) = stepped or products
+        return stored / products[axis][0], True
+    if 0 not in products:
+        return None, True
+    (_, cosine), (sigma, first) = max(products.values(), key=lambda pair: pair[1]), products[0]
+    return (None if cosine > max(first, 0.5**0.5) else stored / sigma), False
+
+
+def _is_direction(
+    found: np.ndarray, matrix: np.ndarray, vector: np.ndarray, epsilon: float
+) -> bool:
+    """Whether the first is W·vector over its length, up to rounding."""
+    product = matrix @ vector
+    rounding = (sum(matrix.shape) + 3) * epsilon * np.linalg.norm(abs(matrix) @ abs(vector))
+    return bool(np.linalg.norm(np.linalg.norm(product) * found - product) <= rounding)
+
+
+def _epsilon(dtype: np.dtype) -> float:
+    from ml_dtypes import finfo
+
+    return float(finfo(dtype).eps)
 
 
 def _changes(weight: np.ndarray, beside: np.ndarray, kind: str) -> bool:

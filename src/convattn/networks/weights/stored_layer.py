@@ -24,6 +24,7 @@ from convattn.operators.arrays import as_array
 from convattn.operators.padding import FILLS, Padding
 
 FORMAT, VERSION = "convattn", "1"
+STORED_NAMES = {"uniform_weight": "leak"}  # fields whose name in files is another
 ANEW = "convert the kernel again, or save the layer anew"
 # Every encoding is stored by its class's name and fields; the package lists them all.
 CLASSES: Mapping[str, type] = {
@@ -66,7 +67,7 @@ def save_layer(layer: AttentionLayer | TwoLayers, path: Path | str) -> None:
 
 
 def load_layer(path: Path | str) -> Any:
-    """Restore a layer that `save_layer` or `convattn convert` has written.
+    """Restore a layer that `save_layer` or `convattn convert kernel` has written.
 
     Args:
         path: The file.
@@ -83,11 +84,7 @@ def load_layer(path: Path | str) -> Any:
 
 
 def encode(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str], suffix: str) -> bytes:
-    """The content of a file with that ending.
-
-    Raises:
-        ValueError: For an ending that is not written.
-    """
+    """The content of a file with that ending."""
     if suffix == ".safetensors":
         return write_safetensors(arrays, metadata)
     if suffix == ".npz":
@@ -101,10 +98,18 @@ def encode(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str], suffix
 def layer_arrays(layer: Any) -> dict[str, np.ndarray]:
     """Every array of a layer, or of any pytree, under its path in it."""
     leaves = jax.tree_util.tree_flatten_with_path(layer)[0]
-    return {
-        jax.tree_util.keystr(path, simple=True, separator="."): np.asarray(leaf)
-        for path, leaf in leaves
-    }
+    paths = [jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in leaves]
+    names = (".".join(map(_stored_name, path.split("."))) for path in paths)
+    return {name: np.asarray(leaf) for name, (_, leaf) in zip(names, leaves, strict=True)}
+
+
+def _stored_name(field: str) -> str:
+    """The name of a field in files.
+
+    >>> _stored_name("uniform_weight"), _stored_name("values")
+    ('leak', 'values')
+    """
+    return STORED_NAMES.get(field, field)
 
 
 def layer_metadata(layer: AttentionLayer | TwoLayers) -> dict[str, str]:
@@ -120,28 +125,25 @@ def describe(node: Any) -> dict[str, Any]:
         value = getattr(node, field.name)
         if field.name == "padding" and value is None:
             continue  # as files were before rings could be filled
+        name = _stored_name(field.name)
         if is_dataclass(value):
-            description[field.name] = describe(value)
+            description[name] = describe(value)
         elif isinstance(value, Padding) and not value.lower:
-            description[field.name] = value[:3]  # as files were before SAME_LOWER
+            description[name] = value[:3]  # as files were before SAME_LOWER
         elif field.metadata.get("static") or value is None:
-            description[field.name] = value
+            description[name] = value
         elif isinstance(value, tuple):
-            description[field.name] = {"arrays": len(value)}
+            description[name] = {"arrays": len(value)}
     return description
 
 
 def restore_layer(file: WeightsFile) -> AttentionLayer | TwoLayers:
-    """The `AttentionLayer` or `TwoLayers` that a file of our layout holds.
-
-    Raises:
-        WeightsRefused: As `load_layer` does.
-    """
+    """The `AttentionLayer` or `TwoLayers` that a file of our layout holds."""
     if file.metadata.get("format") != FORMAT or "layer" not in file.metadata:
         raise WeightsRefused(
             f"{file.name} holds no layer of this library (metadata format="
             f"{shown(file.metadata.get('format'))}); expected a file from save_layer or "
-            "convattn convert"
+            "convattn convert kernel"
         )
     if file.metadata.get("version") != VERSION:
         raise WeightsRefused(
@@ -162,9 +164,6 @@ def check_step(layer: AttentionLayer | TwoLayers, axes: int) -> None:
 
     Args:
         axes: How many axes each array has before its own.
-
-    Raises:
-        ValueError: As `check_layer` does.
     """
     for path, array in layer_arrays(layer).items() if axes else ():
         require_finite(array, path)
@@ -179,9 +178,6 @@ def described_layer(
     Args:
         description: From `describe`.
         axes: How many axes each array has before its own, as of the layers of all steps of a loop.
-
-    Raises:
-        WeightsRefused: As `load_layer` does.
     """
     used: set[str] = set()
     layer: AttentionLayer | TwoLayers = _restore(file, description, "", LAYERS, used)
@@ -200,11 +196,7 @@ def described_layer(
 
 
 def restore_one(file: WeightsFile) -> AttentionLayer:
-    """The `AttentionLayer` that a file of our layout holds.
-
-    Raises:
-        WeightsRefused: As `restore_layer`, and for two layers.
-    """
+    """The `AttentionLayer` that a file of our layout holds."""
     layer = restore_layer(file)
     if isinstance(layer, TwoLayers):
         raise WeightsRefused(
@@ -224,7 +216,7 @@ def _restore(
             f"{where} is described as {shown(name)}, but expected {' or '.join(allowed)}; {ANEW}"
         )
     cls = CLASSES[name]
-    surplus = {*description} - {"class", *(field.name for field in fields(cls))}
+    surplus = {*description} - {"class", *(_stored_name(field.name) for field in fields(cls))}
     if surplus:
         raise WeightsRefused(
             f"{where} has the unknown fields {shown(sorted(surplus))}, but expected those of "
@@ -237,8 +229,9 @@ def _restore(
 
     parts: dict[str, Any] = {}
     for field in fields(cls):
-        label = f"{path}.{field.name}" if path else field.name
-        given = description.get(field.name)
+        stored = _stored_name(field.name)
+        label = f"{path}.{stored}" if path else stored
+        given = description.get(stored)
         if field.name == "padding":
             parts[field.name] = _restore_padding(given, f"{file.name}: {label}")
         elif field.metadata.get("static"):
@@ -249,7 +242,7 @@ def _restore(
                 )
         elif field.name in PARTS and name in LAYERS and given is not None:
             parts[field.name] = _restore(file, given, label, PARTS[field.name], used)
-        elif field.name in description and given is None:
+        elif stored in description and given is None:
             parts[field.name] = None
         elif isinstance(given, dict) and isinstance(given.get("arrays"), int):
             parts[field.name] = tuple(array(f"{label}.{i}") for i in range(given["arrays"]))

@@ -47,31 +47,27 @@ PARAMETERS = ("in_proj_weight", "in_proj_bias", "out_proj.weight", "out_proj.bia
 LARGEST = 2**31
 
 
-def slice_width(heads: int, features: int, head_features: int, out_features: int) -> int:
+def _slice_width(heads: int, features: int, head_features: int, out_features: int) -> int:
     """d: how many features the slice of each head has.
 
-    >>> slice_width(10, 768, 768, 768), slice_width(1, 3, 3, 64), slice_width(9, 27, 1, 8)
+    >>> _slice_width(10, 768, 768, 768), _slice_width(1, 3, 3, 64), _slice_width(9, 27, 1, 8)
     (768, 64, 3)
     """
     return max(head_features, -(-features // heads), -(-out_features // heads))
 
 
 def pack_torch(fixed: FixedSizeAttention) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """The arrays and the text of a file in this layout.
-
-    Raises:
-        ValueError: Where the weights, mostly zeros, would take more than 2 GiB.
-    """
+    """The arrays and the text of a file in this layout."""
     value, output = as_numpy(fixed.value), as_numpy(fixed.output)
     heads, features, width = value.shape
-    d = slice_width(heads, features, width, output.shape[2])
+    d = _slice_width(heads, features, width, output.shape[2])
     embed = heads * d
     size = 4 * embed**2 * value.dtype.itemsize
     if size > LARGEST:
         raise ValueError(
             f"{heads} heads of {d} features make embed_dim={embed}, and the weights "
             f"{size / 2**30:.1f} GiB, nearly all zeros; make the heads narrower with "
-            "head_dim (--head-dim), or write the layout 'ours' or 'flax'"
+            "head_dim (--head-dim), or write the layout 'convattn' or 'flax'"
         )
     incoming = np.zeros((3, heads, d, embed), value.dtype)
     incoming[2, :, :width, :features] = value.transpose(0, 2, 1)
@@ -119,14 +115,10 @@ def multihead_attention(
 
 
 def torch_inputs(file: WeightsFile, images: Any) -> tuple[np.ndarray, np.ndarray, int, ImageTokens]:
-    """Queries and keys, padded with zeros, how many features of the result count, and the way back.
-
-    Raises:
-        WeightsRefused: For a file of another layout, or one whose arrays do not fit.
-    """
+    """Queries and keys padded with zeros, the features of the result, and the way back."""
     sizes, tokens = read_fixed_metadata(file.metadata, LAYOUT, file.name)
     heads, grid = sizes["heads"], tokens.grid
-    embed = heads * slice_width(
+    embed = heads * _slice_width(
         heads, sizes["features"], sizes["head_features"], sizes["out_features"]
     )
     expected = {

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from comparison import assert_within, gamma
 
-from convattn.lab.data import Images
-from convattn.lab.data.augmentation.mixing import mix
-from convattn.lab.data.augmentation.rand_augment import rand_augment
-from convattn.lab.data.augmentation.random_erasing import erase
-from convattn.lab.data.augmentation.settings import Augmentation
-from convattn.lab.data.batches import (
+from convattn.data import Images
+from convattn_lab.data.augmentation.mixing import mix
+from convattn_lab.data.augmentation.rand_augment import rand_augment
+from convattn_lab.data.augmentation.random_erasing import erase
+from convattn_lab.data.augmentation.settings import Augmentation
+from convattn_lab.data.batches import (
     draw_augmentation,
     example_keys,
     load_batch,

@@ -10,7 +10,7 @@ import pytest
 from comparison import assert_equal
 from scipy.stats import beta
 
-from convattn.lab.data.augmentation.mixing import COUNT, draw_mixing, fractions, half_boxes, mix
+from convattn_lab.data.augmentation.mixing import COUNT, draw_mixing, fractions, half_boxes, mix
 
 BATCH, HEIGHT, WIDTH, CLASSES = 6, 9, 14, 4
 RNG = np.random.default_rng(0)

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image, ImageEnhance, ImageOps
 from scipy.stats import norm
 
-from convattn.lab.data.augmentation.rand_augment import (
+from convattn_lab.data.augmentation.rand_augment import (
     BLENDS,
     COUNT,
     MAPS,

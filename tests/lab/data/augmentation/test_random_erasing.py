@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from convattn.lab.data.augmentation.random_erasing import box_sizes, erase
+from convattn_lab.data.augmentation.random_erasing import box_sizes, erase
 
 COUNT, HEIGHT, WIDTH = 4000, 8, 12
 KEYS = jax.random.split(jax.random.key(2), COUNT)

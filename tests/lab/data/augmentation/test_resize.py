@@ -7,7 +7,7 @@ import pytest
 from comparison import assert_within, gamma
 from PIL import Image
 
-from convattn.lab.data.batches import resized
+from convattn_lab.data.batches import resized
 
 IMAGES = np.random.default_rng(0).normal(size=(2, 6, 9, 3)).astype(np.float32)
 

@@ -1,0 +1,1 @@
+"""Whether two images show the same class: `experiments/similarity.py`."""

@@ -1,0 +1,1 @@
+"""A causal language model of bytes: `experiments/language.py`."""

@@ -1,0 +1,1 @@
+"""Convolution, then attention, begun in several ways: `experiments/two_phase.py`."""

@@ -1,0 +1,165 @@
+"""``convattn compile``: a convolutional network as an unmodified vision transformer."""
+
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from tyro.conf import Positional
+
+from convattn.cli.convert_network import SIDE, noise, only_array
+from convattn.cli.output import finish, print_lines, require_outputs, run_files, write_json
+from convattn.cli.running import SUCCESS, Json, Sizes, UsageError, option, require_seed, sizes_of
+
+
+@dataclass(frozen=True)
+class Compile:
+    """Turn a convolutional network into the parameters of a stock vision transformer.
+
+    Convolutions, batch norms at fixed statistics, ReLU and its kin, pooling and linear classifiers
+    become LayerNorm, attention and MLPs with GELU of timm's VisionTransformer or Hugging Face's
+    ViTForImageClassification. Both run on images first; nothing is written where logits are outside
+    their derived bound or an image changes its class. Exits 0 if the file was written, 1 if not, 2
+    on wrong use.
+
+    Attributes:
+        network: torchvision/NAME or timm/NAME; or MODULE:FUNCTION or FILE.py:FUNCTION, which is
+            called without arguments and gives a function of JAX or a module of PyTorch; or the
+            folder of a finished run of a ResNet.
+        weights: A state dict of that architecture of PyTorch: .safetensors, .npz or .pth.
+        images: A .npy file of images [batch, ...] to compare them on, as the network takes them;
+            default: one of noise, or the test images of a run.
+        image_size: Pixels of the noise, for all axes or for each.
+        output: Where to write, .safetensors, with the arguments of the library's class in its
+            metadata; default: NAME.vit.safetensors here.
+        onnx: A file for the vision transformer as ONNX, at the shape of --images, or for one image.
+        patch_size: Of the patches that become tokens, for all axes or for each.
+        num_heads: Of a block; default: as many as the map that reads most places.
+        head_dim: Features of a head; default: those of the fewest parameters.
+        format: Whose names and constructor's arguments; transformers4 for those before version 5.
+        epsilon: LayerNorm's own; default: the library's, 1e-6 or 1e-12.
+        max_parameters: More are refused before anything is made.
+        size_only: Say how large it would be, and write nothing.
+        dtype: Of all numbers.
+        seed: Of the noise.
+    """
+
+    network: Annotated[Positional[str], option("NETWORK")]
+    weights: Annotated[Path | None, option("FILE")] = None
+    images: Annotated[Path | None, option("FILE.npy")] = None
+    image_size: Annotated[Sizes | None, option("H [W]")] = None
+    output: Annotated[Path | None, option("FILE", aliases=["-o"])] = None
+    onnx: Annotated[Path | None, option("FILE")] = None
+    patch_size: Annotated[Sizes, option("P [P]")] = (1,)
+    num_heads: Annotated[int | None, option("N")] = None
+    head_dim: Annotated[int | None, option("N")] = None
+    format: Literal["timm", "transformers", "transformers4"] = "timm"
+    epsilon: Annotated[float | None, option("E")] = None
+    max_parameters: int = 300_000_000
+    size_only: bool = False
+    dtype: Literal["float32", "float64"] = "float32"
+    seed: int = 0
+    json: Json = None
+
+    def __call__(self) -> int:
+        """Compile, compare, and write.
+
+        Returns:
+            0, or 1 if the comparison failed, and then nothing is written.
+
+        Raises:
+            UsageError: For what does not exist, cannot be read or written, or is refused.
+        """
+        require_seed(self.seed)
+        if self.images is not None and self.image_size is not None:
+            raise UsageError("--image-size is of noise; the images of --images have their own size")
+        name = self.network.rstrip("/").rpartition("/")[2].rpartition(":")[2] or "network"
+        target = self.output or Path(f"{name}.vit.safetensors")
+        if target.suffix != ".safetensors":
+            raise UsageError(f"--output got {target}, but expected a name in .safetensors")
+        folder = Path(self.network)
+        inputs = {
+            "NETWORK": run_files(folder) if folder.is_dir() else None,
+            "--weights": self.weights,
+            "--images": self.images,
+        }
+        outputs = {"--output": target, "--onnx": self.onnx, "--json": self.json}
+        require_outputs(outputs, inputs)
+        started = time.monotonic()
+        try:
+            content, passed, lines, numbers = self._compiled()
+        except OSError as error:
+            raise UsageError(f"cannot read {error.filename}: {error.strerror}") from error
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+        numbers |= {"network": self.network, "seconds": round(time.monotonic() - started, 1)}
+        if self.size_only:
+            print_lines(lines)
+            write_json(self.json, {"schema": 1, **numbers})
+            return SUCCESS
+        numbers["output"] = str(target)
+        lines.append(f"in {numbers['seconds']} s")
+        return finish(target, content, passed, self.json, numbers, lines)
+
+    def _compiled(self) -> tuple[bytes, bool, list[str], dict[str, Any]]:
+        """The file, whether all agree, what is printed, and the same for JSON."""
+        import jax
+        import numpy as np
+
+        from convattn.cli.named_network import named_network
+        from convattn.compile import size, to_vision_transformer
+        from convattn.networks.named import own_code
+
+        if self.dtype == "float64":
+            jax.config.update("jax_enable_x64", True)
+        network = named_network(self.network, self.weights, self.dtype)
+        if self.images is not None:
+            images = only_array(self.images, "--images")
+        elif network.images is not None and self.image_size is None:
+            images = network.images
+        else:
+            images = noise(network.example_shape or (SIDE, SIDE, 3), self.image_size, self.seed)
+        images = np.asarray(images).astype(self.dtype)
+
+        def function(images: Any) -> Any:
+            with own_code(f"{self.network} on images {images.shape}"):
+                return network.function(images)
+
+        patch = sizes_of(self.patch_size, "--patch-size")
+        options: dict[str, Any] = {"num_heads": self.num_heads, "head_dim": self.head_dim}
+        options["patch_size"] = patch
+        if self.size_only:
+            shape = jax.ShapeDtypeStruct(images.shape, images.dtype)
+            found = size(function, shape, **options)
+            return b"", True, [str(found)], asdict(found)
+        compiled = to_vision_transformer(
+            function,
+            images,
+            format=self.format,
+            dtype=self.dtype,
+            epsilon=self.epsilon,
+            max_parameters=self.max_parameters,
+            **options,
+        )
+        report = compiled.report
+        assert report is not None
+        numbers = {
+            **asdict(report.size),
+            "images": report.images,
+            "same_class": report.same_class,
+            "difference": report.difference,
+            "largest": report.largest,
+            "construction": float(report.bound.construction.max()),
+            "rounding": float(report.bound.rounding.max()),
+            "ratio": report.ratio,
+            "passed": report.passed,
+            "arguments": compiled.arguments,
+        }
+        lines = [*network.notes, *str(report).splitlines(), f"{self.format}: {compiled.arguments}"]
+        if self.onnx is not None and report.passed:
+            from convattn.networks.onnx import write_onnx
+
+            few = images[:1] if self.images is None else images
+            write_onnx(compiled, few, self.onnx)  # it is run, then written
+            lines.append(f"written to {self.onnx}, as ONNX for images {few.shape}")
+        return compiled.contents(), report.passed, lines, numbers

@@ -1,0 +1,133 @@
+"""What `convattn convert network` says of a conversion, and when it counts as right."""
+
+from dataclasses import asdict
+from typing import Any
+
+SAME_TENSORS = {  # others whose tensors have the same names and shapes
+    "resnet18": "timm's resnetblur18",
+    "resnet50": "timm's resnetaa50 and resnetblur50",
+}
+
+
+def unchecked(network: str) -> str:
+    """What a comparison with the network's own outputs alone can tell."""
+    same = SAME_TENSORS.get(network.rpartition("/")[2], "")
+    return (
+        "of the weights only names and shapes were checked: another network with the same tensors"
+        f"{f', such as {same},' if same else ''} would be read the same; --images FILE --expected "
+        "FILE compares with its own outputs"
+    )
+
+
+def tolerance(report: Any, dtype: str) -> float:
+    """√ε of the largest output: no bound, but what a wrong conversion exceeds."""
+    import numpy as np
+
+    return float(np.finfo(dtype).eps) ** 0.5 * (report.largest or 0.0)
+
+
+def close(report: Any, dtype: str) -> bool:
+    """Whether nothing exceeds its bound, and the outputs are near, of the same classes."""
+    near = report.difference <= tolerance(report, dtype)
+    return bool(report.passed is not False and report.same_class and near)
+
+
+def report_numbers(report: Any) -> dict[str, Any]:
+    """A report for JSON.
+
+    Raises:
+        ValueError: For outputs that are not finite.
+    """
+    import math
+
+    if not math.isfinite(report.difference) or not math.isfinite(report.largest):
+        raise ValueError(
+            f"the outputs reach {report.largest} and differ by {report.difference}, but expected "
+            "finite numbers; the weights overflow on these images: use others, or --dtype float64"
+        )
+    return {
+        "layers": {layer.path: asdict(layer) for layer in report.layers},
+        "left": list(report.left or ()),
+        "difference": report.difference,
+        "largest": report.largest,
+        "same_class": report.same_class,
+        "bound": report.bound,
+        "entries": [list(entry) for entry in report.entries],
+        "without_rule": report.without_rule,
+    }
+
+
+def report_lines(report: Any, dtype: str) -> list[str]:
+    """A report in a few lines: its layers in one, its outputs, and what is left."""
+    from convattn.networks.transformation.contents import is_not_seen_into
+
+    layers = report.layers
+    heads = sorted({layer.heads for layer in layers})
+    total = len(layers) + sum(not is_not_seen_into(line) for line in report.left)
+    bounded = [layer for layer in layers if layer.passed is not None]
+    lines = [
+        f"{len(layers)} of {total} convolutions -> attention layers of "
+        f"{' and '.join(map(str, heads))} heads",
+        f"{dtype}, {str(report).splitlines()[len(layers)].partition('; ')[2]}",
+        *str(report).splitlines()[len(layers) + 1 :],
+    ]
+    if bounded:
+        worst = max(bounded, key=lambda layer: layer.difference / (layer.bound or 1))
+        share = worst.difference / worst.bound if worst.bound else 0.0
+        where = f"at most {share:.2g} of it ({worst.path})"
+        outside = [layer.path for layer in bounded if layer.passed is False]
+        lines.append(
+            f"NOT WITHIN their derived bounds: {', '.join(outside)}"
+            if outside
+            else f"each of {len(bounded)} layers is within its derived bound: {where}"
+        )
+    if len(bounded) < len(layers):
+        lines.append(f"{len(layers) - len(bounded)} of {len(layers)} layers have no derived bound")
+    return lines
+
+
+def compared(outputs: Any, expected: Any, whose: str = "--expected") -> dict[str, Any]:
+    """The outputs of the network as it was built against those that it should have.
+
+    The tolerance is √ε times the largest, ε of the coarser dtype; 0 of integers.
+
+    Raises:
+        ValueError: For another shape.
+
+    >>> import numpy as np
+    >>> compared(np.array([[1.0, 2.0]]), np.array([[1.0, 2.5]]))["passed"]
+    False
+    """
+    import jax.numpy as jnp
+    import numpy as np
+
+    if outputs.shape != expected.shape:
+        raise ValueError(
+            f"{whose} has shape {expected.shape}, but expected {outputs.shape}, that of the "
+            "outputs of the network for --images"
+        )
+    difference = np.abs(outputs.astype(np.float64) - expected.astype(np.float64)).max()
+    largest = np.abs(outputs).max()
+    floats = [each.dtype for each in (outputs, expected) if jnp.issubdtype(each.dtype, np.floating)]
+    coarser = max((float(jnp.finfo(dtype).eps) for dtype in floats), default=0.0)
+    allowed = coarser**0.5 * float(largest)
+    return {
+        "difference": float(difference),
+        "largest": float(largest),
+        "tolerance": allowed,
+        "passed": bool(difference <= allowed),
+    }
+
+
+def expected_line(comparison: dict[str, Any], outputs: int = 1) -> str:
+    """What a comparison of the first of so many outputs with --expected showed."""
+    verdict = (
+        f"at most {comparison['tolerance']:.2g}"
+        if comparison["passed"]
+        else f"MORE THAN {comparison['tolerance']:.2g}): ANOTHER NETWORK, or other images"
+    )
+    return (
+        f"{'the network' if outputs == 1 else f'the first of {outputs} outputs of the network'} as "
+        "it was built against --expected: largest difference "
+        f"{comparison['difference']:.3g} of {comparison['largest']:.3g} ({verdict.rstrip(')')})"
+    )

@@ -1,0 +1,191 @@
+"""`to_vision_transformer`: a convolutional network as a stock vision transformer."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from convattn.compile import sizes
+from convattn.compile.evaluation import node_values
+from convattn.compile.formats import EPSILON, constructor_arguments, named_arrays
+from convattn.compile.network import Network, NotCompiled
+from convattn.compile.parameters import Builder, Constants
+from convattn.compile.plan import Plan, make_plan
+from convattn.compile.reader import read_network
+from convattn.compile.transformer import CompiledTransformer, rows_first
+from convattn.operators.integers import per_axis
+
+DTYPES = ("float32", "float64")
+_ASSUMED = 64.0  # √Σ x² of a token's values, where there are no images to run
+
+
+def to_vision_transformer(
+    function: Callable[..., Any],
+    *example: Any,
+    format: str = "timm",
+    patch_size: int | Sequence[int] = 1,
+    num_heads: int | None = None,
+    head_dim: int | None = None,
+    dtype: str = "float32",
+    epsilon: float | None = None,
+    constants: Constants | None = None,
+    channels_first: bool | None = None,
+    max_parameters: int = sizes.MAX_PARAMETERS,
+) -> CompiledTransformer:
+    """A convolutional network as the parameters of an unmodified vision transformer.
+
+    Convolutions become attention heads, one for each offset between patches, and ReLU two GELUs of
+    the MLP, at scores and slopes so large that what is left of them is below rounding.
+
+    Args:
+        function: Takes a batch of images, as its last argument, and gives logits `[batch,
+            classes]`: convolutions, batch norms at fixed statistics, piecewise linear functions and
+            exact GELU, sums, pooling, linear classifiers.
+        example: Its arguments: images `[batch, rows, columns, channels]`, or `[batch, channels,
+            rows, columns]`, on which both are compared; shapes (`jax.ShapeDtypeStruct`) where they
+            should not be.
+        format: Whose names the arrays have: `"timm"`, `"transformers"` (version 5) or
+            `"transformers4"`.
+        patch_size: P, of the squares of pixels that become tokens.
+        num_heads, head_dim: Of a block; None for those of fewest parameters.
+        dtype: `"float32"` or `"float64"`, in which the vision transformer will compute.
+        epsilon: LayerNorm's own; None for the library's default, 1e-6 or 1e-12.
+        constants: Λ, s, the sharpness and ε; None for those at which all errors of the construction
+            are below rounding. Smaller ones are for vision transformers that will be trained.
+        channels_first: Whether the channels of images stand before rows and columns; None tells
+            it from the shape.
+        max_parameters: More are refused before anything is made.
+
+    Raises:
+        NotCompiled: A ValueError, for what the construction does not compute, with its place in the
+            source; for a vision transformer that is too large, with its size.
+        ValueError: For arguments that are none of those above.
+
+    Source: docs/compile.md of this project.
+
+    >>> import jax, jax.numpy as jnp
+    >>> def network(images):
+    ...     order = ("NHWC", "HWIO", "NHWC")
+    ...     kernel = jnp.ones((3, 3, 1, 2)) / 9
+    ...     features = jax.lax.conv_general_dilated(
+    ...         images, kernel, (1, 1), "SAME", dimension_numbers=order
+    ...     )
+    ...     return jax.nn.relu(features).mean((1, 2))
+    >>> compiled = to_vision_transformer(network, jnp.ones((1, 6, 6, 1)))
+    >>> compiled.arguments["depth"], compiled.arguments["num_heads"]
+    (2, 9)
+    >>> bool(abs(compiled(jnp.ones((1, 6, 6, 1))) - network(jnp.ones((1, 6, 6, 1)))).max() < 1e-6)
+    True
+    """
+    if format not in EPSILON:
+        raise ValueError(f"format={format!r}, but expected one of {', '.join(EPSILON)}")
+    if dtype not in DTYPES:
+        raise ValueError(
+            f"dtype={dtype!r}, but expected float32 or float64: LayerNorm and scores of narrower "
+            "floats do not tell positions apart"
+        )
+    if dtype == "float64" and not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
+        raise ValueError(
+            "dtype='float64', but 64-bit types are off in JAX, which computes the logits here; "
+            "enable them with jax.config.update('jax_enable_x64', True), or take float32"
+        )
+    if constants is not None and epsilon is not None:
+        raise ValueError(f"epsilon={epsilon} beside constants={constants}, which hold their own")
+    plan, first = _planned(
+        function, example, patch_size, num_heads, head_dim, channels_first, max_parameters
+    )
+    images = example[-1]
+    concrete = not isinstance(images, jax.ShapeDtypeStruct)
+    if constants is None:
+        own = EPSILON[format] if epsilon is None else epsilon
+        largest = _largest(plan.network, images, first) if concrete else _ASSUMED
+        constants = Constants.of(dtype, own, largest)
+    timm = {name: array.astype(dtype) for name, array in Builder(plan, constants).arrays().items()}
+    arguments = constructor_arguments(plan, constants.epsilon, format)
+    named = named_arrays(timm, format)
+    found = CompiledTransformer(named, arguments, format, dtype, plan, constants, first, timm)
+    if not concrete:
+        return found
+    return replace(found, report=found.compared(partial(function, *example[:-1]), images))
+
+
+def size(
+    function: Callable[..., Any],
+    *example: Any,
+    patch_size: int | Sequence[int] = 1,
+    num_heads: int | None = None,
+    head_dim: int | None = None,
+    channels_first: bool | None = None,
+) -> sizes.Size:
+    """How large the vision transformer of a network is, without its arrays.
+
+    Args:
+        function, example, patch_size, num_heads, head_dim, channels_first: As for
+            `to_vision_transformer`; the images may be a `jax.ShapeDtypeStruct`.
+
+    Raises:
+        NotCompiled: As `to_vision_transformer`, but for its size.
+
+    >>> import jax, jax.numpy as jnp
+    >>> size(lambda images: images.mean((1, 2)), jax.ShapeDtypeStruct((1, 8, 8, 3), jnp.float32))
+    Size(width=20, num_heads=1, head_dim=20, blocks=1, hidden=20, tokens=65, parameters=4103)
+    """
+    return sizes.Size.of(
+        _planned(function, example, patch_size, num_heads, head_dim, channels_first, None)[0]
+    )
+
+
+def _planned(
+    function: Callable[..., Any],
+    example: Sequence[Any],
+    patch_size: int | Sequence[int],
+    num_heads: int | None,
+    head_dim: int | None,
+    channels_first: bool | None,
+    max_parameters: int | None,
+) -> tuple[Plan, bool]:
+    """The plan, and whether images have their channels first."""
+    if not callable(function):
+        raise ValueError(f"function={function!r}, but expected a function of images")
+    shape = tuple(getattr(example[-1], "shape", ())) if example else ()
+    if len(shape) != 4 or 0 in shape:
+        raise ValueError(
+            f"the example's last argument has the shape {shape}, but expected images [batch, rows, "
+            "columns, channels]"
+        )
+    if not jnp.issubdtype(example[-1].dtype, jnp.floating) or example[-1].dtype.itemsize < 4:
+        raise ValueError(
+            f"images of {example[-1].dtype}, but expected float32 or float64: bytes are scaled "
+            "before, and LayerNorm does not tell narrower floats apart"
+        )
+    first = channels_first if channels_first is not None else shape[1] < min(shape[2:])
+    patch = per_axis(patch_size, 2, "patch_size")
+    sides = shape[2:] if first else shape[1:3]
+    if any(side % own for side, own in zip(sides, patch, strict=True)):
+        raise ValueError(
+            f"patch_size={patch} does not divide images of {sides[0]} × {sides[1]} pixels; take "
+            "one that does, or pad the images"
+        )
+    tokens = (sides[0] // patch[0]) * (sides[1] // patch[1]) + 1
+    if max_parameters is not None and tokens > sizes.MAX_TOKENS:
+        raise NotCompiled(
+            f"{sides[0]} × {sides[1]} pixels in patches of {patch[0]} × {patch[1]} are {tokens:,} "
+            f"tokens, but expected at most {sizes.MAX_TOKENS:,}; take larger patches"
+        )
+    network = read_network(function, example, (patch[0], patch[1]), first)
+    plan = make_plan(network, num_heads, head_dim)
+    if max_parameters is not None:
+        sizes.Size.of(plan).require_at_most(max_parameters, sizes.MAX_TOKENS)
+    return plan, first
+
+
+def _largest(network: Network, images: Any, channels_first: bool) -> float:
+    """√Σ x² of the largest numbers of all values in a token, on these images."""
+    values = node_values(network, np.asarray(rows_first(images, channels_first)))
+    phases = network.image.lattice.phases if network.image.lattice is not None else 1
+    squares = (float((held**2).sum(-1).max()) for held in values.values())
+    return float(np.sqrt(phases * sum(squares)))

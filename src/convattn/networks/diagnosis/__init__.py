@@ -1,1 +1,0 @@
-"""What the attention heads of a trained model do, measured and drawn."""

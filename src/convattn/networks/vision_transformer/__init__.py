@@ -1,0 +1,1 @@
+"""State dicts of vision transformers, read as arrays and written back."""

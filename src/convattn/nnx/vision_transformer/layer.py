@@ -1,0 +1,103 @@
+"""One layer of a vision transformer, its norms before its sublayers.
+
+    Y = X + skip(drop(Mix(LayerNorm(X)))),
+    Z = Y + skip(drop(drop(gelu(LayerNorm(Y) W_in + b_in)) W_out + b_out)),
+
+with the exact gelu(x) = x·Φ(x). Mix is attention, or the convolution of L21's first phase.
+
+The sums X, Y and Z are kept in at least float32, so that nothing is rounded from layer to layer but
+what a sublayer adds. Norms and gelu keep their argument alone for the backward pass, and are
+computed again.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jax import Array
+from jax.typing import DTypeLike
+from jaxtyping import Float
+
+from convattn.nnx.layers.compute import compute_dtype, gelu, layer_norm, wide_dtype
+from convattn.nnx.layers.dropout import drop, keys_of_parts, skip
+from convattn.nnx.layers.linear import linear
+from convattn.nnx.vision_transformer.attention_mixing import AttentionMixing
+from convattn.nnx.vision_transformer.convolution_mixing import ConvolutionMixing
+from convattn.nnx.vision_transformer.rotary_mixing import RotaryMixing
+from convattn.nnx.vision_transformer.settings import VisionTransformerSettings
+
+Tokens = Float[Array, "batch *grid features"]
+ATTENTION, MIXED, INSIDE, FOUND, FIRST, SECOND = range(6)  # what the layer's key is folded with
+
+
+class VisionTransformerLayer(nnx.Module):
+    """`[batch, *grid, width]` to the same shape.
+
+    Args:
+        tokens: How many there are on each axis.
+        skipped: The probability with which an image skips a sublayer.
+        backend: Of attention, as `apply_attention` takes it.
+
+    Source: L21 §2.2; Dosovitskiy et al. 2021, eqs. 2 and 3; DeiT.
+
+    >>> settings = VisionTransformerSettings(width=8, inner=6, heads=2)
+    >>> layer = VisionTransformerLayer(settings, (4, 5), rngs=nnx.Rngs(0))
+    >>> layer(jnp.ones((2, 4, 5, 8))).shape
+    (2, 4, 5, 8)
+    """
+
+    def __init__(
+        self,
+        settings: VisionTransformerSettings,
+        tokens: tuple[int, ...],
+        *,
+        rngs: nnx.Rngs,
+        dtype: DTypeLike = jnp.float32,
+        skipped: float = 0.0,
+        backend: str = "auto",
+    ) -> None:
+        self.dropout, self.skipped, self.dtype = settings.dropout, skipped, compute_dtype(dtype)
+        width, inner = settings.width, settings.inner
+        how: dict[str, Any] = {"rngs": rngs, "dtype": self.dtype}
+        attention = RotaryMixing if settings.position == "rotary" else AttentionMixing
+        self.mixing: AttentionMixing | ConvolutionMixing = (
+            ConvolutionMixing(settings, **how)
+            if settings.mixing == "convolution"
+            else attention(settings, tokens, backend=backend, **how)
+        )
+        self.inner = linear(width, inner, normal=True, **how)
+        self.outer = linear(inner, width, normal=True, **how)
+        self.mixing_norm, self.inner_norm = (
+            layer_norm(width, settings.norm_epsilon, **how) for _ in range(2)
+        )
+
+    def __call__(
+        self, tokens: Tokens, *, training: bool = False, dropout_key: Array | None = None
+    ) -> Tokens:
+        """Z of X in at least float32; nothing is drawn but in training, and with a key."""
+        keys = keys_of_parts(dropout_key, 6, training)
+        mixed = self.mixing(self.mixing_inputs(tokens), keys[ATTENTION])
+        tokens = self.added(tokens, drop(mixed, self.dropout, keys[MIXED]), keys[FIRST])
+        found = self.fed_forward(self.normalized(self.inner_norm, tokens), keys[INSIDE])
+        return self.added(tokens, drop(found, self.dropout, keys[FOUND]), keys[SECOND])
+
+    def mixing_inputs(self, tokens: Tokens) -> Tokens:
+        """LayerNorm(X), the tokens that are mixed."""
+        return self.normalized(self.mixing_norm, tokens)
+
+    def normalized(self, norm: nnx.LayerNorm, tokens: Tokens) -> Tokens:
+        """LayerNorm in at least float32, rounded once."""
+        return jax.checkpoint(norm)(tokens).astype(self.dtype)
+
+    def fed_forward(self, tokens: Tokens, key: Array | None) -> Tokens:
+        """The feed-forward part."""
+
+        def rest(inside: Tokens) -> Tokens:
+            return self.outer(drop(gelu(inside), self.dropout, key))
+
+        return jax.checkpoint(rest)(self.inner(tokens))
+
+    def added(self, tokens: Tokens, more: Tokens, key: Array | None) -> Tokens:
+        """X + skip(more), in at least float32."""
+        return tokens + skip(more.astype(wide_dtype(self.dtype)), self.skipped, key)

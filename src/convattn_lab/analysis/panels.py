@@ -1,0 +1,53 @@
+"""Grids of panels, and what the axes of the pictures of runs have in common."""
+
+import math
+from typing import Any
+
+from convattn.diagnosis.picture import LEAST_WIDTH, new_figure
+
+FEW_POINTS = 10
+MOST_COLUMNS = 3
+
+
+def epoch_axis(axes: Any) -> None:
+    """Ticks at whole epochs, and room around a single one; after everything was plotted."""
+    from matplotlib.ticker import MaxNLocator
+
+    low, high = axes.dataLim.intervalx
+    if low == high:
+        axes.set_xlim(low - 1, high + 1)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def head_color(number: int) -> Any:
+    """The colour of the head with this number, the same in every picture.
+
+    Ten strong colours, then the same ten light; from the 21st head, counted from 1, they repeat.
+
+    >>> len({head_color(number) for number in range(1, 41)})
+    20
+    """
+    import matplotlib
+
+    light, place = divmod((number - 1) % 20, 10)
+    return matplotlib.colormaps["tab20"](2 * place + light)
+
+
+def panels_of(
+    count: int, width: int | float, height: int | float, *, title: str, caption: str, **shared: bool
+) -> tuple[Any, list[Any]]:
+    """A figure with a grid of panels of this size, at most three in a row, and their axes.
+
+    Places without a panel are empty. The lowest panel of each column shows its ticks.
+    """
+    columns = min(count, MOST_COLUMNS)
+    rows = math.ceil(count / columns)
+    figure = new_figure(
+        max(width * columns, LEAST_WIDTH), height * rows, title=title, caption=caption
+    )
+    axes = list(figure.subplots(rows, columns, squeeze=False, **shared).flat)
+    for place in axes[count:]:
+        place.set_axis_off()
+    for place in axes[max(count - columns, 0) : count]:
+        place.tick_params(labelbottom=True)  # also above a place that has no panel
+    return figure, axes[:count]

@@ -1,0 +1,1 @@
+"""What this device's arithmetic does: measured, beside what IEEE 754 predicts."""

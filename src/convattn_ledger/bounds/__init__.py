@@ -1,0 +1,1 @@
+"""Bounds that only evidence asks for: of back ends, of saturation, of heads without a border."""

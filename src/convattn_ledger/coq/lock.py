@@ -1,0 +1,120 @@
+"""What the statements mean, held by a lock: each statement in full, and the definitions it reaches.
+
+A theorem can be made empty without touching its proof, by another definition of a word that it
+uses. ``definitions.lock.json`` holds the SHA-256 of every statement, and of every definition of the
+project, and every lemma's statement, that a statement reaches through others. It is written by
+``convattn prove --lock`` alone, so that every change of a meaning is a diff that somebody reads.
+"""
+
+import json
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from convattn_ledger.coq.kernel import QUALIFIED, Kernel
+from convattn_ledger.coq.rules import Theorem, names
+from convattn_ledger.coq.sources import LOCK, Failure, Project, digest, reached
+
+SCHEMA = 1
+_REMEDY = "read the diff of the sources; if it is meant, run convattn prove --lock"
+
+
+def definitions(
+    project: Project, files: Collection[str], but: Collection[str] = ("Lemma", "Let", "Notation")
+) -> dict[str, tuple[str, int]]:
+    """Every definition of these files: its full name, and its file and line.
+
+    Args:
+        project: The sources.
+        files: Some of its files.
+        but: The commands that are left out.
+    """
+    return {
+        project.qualified(file, item.name): (file, item.line)
+        for file in sorted(files)
+        for item in names(project, file)
+        if item.kind not in but
+    }
+
+
+def meanings(
+    project: Project, kernel: Kernel, theorems: Sequence[Theorem], files: Collection[str]
+) -> dict[str, Any]:
+    """The content of a lock for these theorems."""
+    known = definitions(project, files)
+    full = {item.file: project.qualified(item.file, item.name) for item in theorems}
+    proved = definitions(project, files, but=("Let", "Notation")).keys() - known.keys()
+    printed = kernel.printed(list(full.values()), list(known))
+    while True:  # of a lemma that they reach the statement counts: a match does not show it
+        tokens = {name: set(QUALIFIED.findall(text)) for name, text in printed.items()}
+        reached_lemmas = set().union(*tokens.values()) & proved - printed.keys()
+        if not reached_lemmas:
+            break
+        printed |= kernel.printed(sorted(reached_lemmas), [])
+    uses = {name: found & printed.keys() - {name} for name, found in tokens.items()}
+    ours = {t for found in tokens.values() for t in found if t.startswith(f"{project.prefix}.")}
+    if unknown := sorted(ours - printed.keys()):
+        raise RuntimeError(f"a statement reaches {unknown[0]}, which is no definition of a source")
+    definitions_of = {file: sorted(reached(uses, name)) for file, name in full.items()}
+    used = sorted(set().union(*definitions_of.values()))
+    return {
+        "schema": SCHEMA,
+        "definitions": {name: digest(printed[name].encode()) for name in used},
+        "theorems": {
+            file: {"statement": digest(printed[name].encode()), "definitions": definitions_of[file]}
+            for file, name in sorted(full.items())
+        },
+    }
+
+
+def read_lock(project: Project) -> dict[str, Any] | None:
+    """The lock that stands with the sources; ``None`` if there is none that can be read."""
+    try:
+        lock = json.loads(project.sources[LOCK])
+        readable = lock["schema"] == SCHEMA and isinstance(lock["theorems"], dict)
+        return lock if readable and isinstance(lock["definitions"], dict) else None
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def written(lock: dict[str, Any]) -> bytes:
+    """A lock as a file."""
+    return (json.dumps(lock, indent=1) + "\n").encode()
+
+
+def compare(
+    project: Project, found: dict[str, Any], theorems: Sequence[Theorem], whole: bool
+) -> list[Failure]:
+    """How the statements and definitions differ from the lock.
+
+    Args:
+        project: The sources, with their lock.
+        found: What `meanings` returned.
+        theorems: The theorems.
+        whole: Whether these are all theorems, so that the lock may have no others.
+    """
+    lock = read_lock(project)
+    if lock is None:
+        remedy = "take it from the last commit, or run convattn prove --lock"
+        return [Failure(LOCK, 0, "the lock of the definitions is not there, or not valid", remedy)]
+    failures = []
+    places = definitions(project, project.files, but=("Let", "Notation"))
+    for name, value in found["definitions"].items():
+        if lock["definitions"].get(name) != value:
+            file, line = places[name]
+            change = "has changed" if name in lock["definitions"] else "is new"
+            failures.append(
+                Failure(file, line, f"the meaning of '{name}' {change} since the lock", _REMEDY)
+            )
+    for item in theorems:
+        entry, held = found["theorems"].get(item.file), lock["theorems"].get(item.file)
+        if entry is None or entry == held:
+            continue
+        what = "the statement is not in the lock"
+        if isinstance(held, dict):
+            parts = [key for key in entry if entry[key] != held.get(key)]
+            what = f"the {' and the '.join(parts)} of the theorem differ from the lock"
+        failures.append(Failure(item.file, item.line, what, _REMEDY))
+    if whole:
+        gone = sorted(lock["theorems"].keys() - {item.file for item in theorems})
+        failures += [Failure(LOCK, 0, f"it holds {file}, no theorem", _REMEDY) for file in gone]
+    return failures

@@ -1,0 +1,231 @@
+"""One run over the proofs: scan, compile, ask the kernel, compare with the lock; and its report."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from convattn_ledger.claim import Level
+from convattn_ledger.coq.axioms import ALLOWED, judge, stated
+from convattn_ledger.coq.build import Coq, build
+from convattn_ledger.coq.kernel import Kernel
+from convattn_ledger.coq.lock import compare, meanings
+from convattn_ledger.coq.rules import (
+    Theorem,
+    holds_a_theorem,
+    library_lines,
+    names,
+    scan,
+    shadowing,
+)
+from convattn_ledger.coq.sources import LOCK, Failure, Project, digest
+from convattn_ledger.coq.theorem_check import SCHEMA, TheoremCheck
+from convattn_ledger.discovery import Proof
+
+
+@dataclass(frozen=True)
+class Proved:
+    """What became of one theorem.
+
+    Attributes:
+        theorem: The theorem.
+        claims: The ids of the claims that name it.
+        requires: All files that its file requires.
+        assumptions: The axioms that it stands on; ``None`` if Coq was not asked.
+        seconds: How long its file took to compile, when that was done.
+        checked: Whether nothing is wrong with it.
+    """
+
+    theorem: Theorem
+    claims: tuple[str, ...]
+    requires: tuple[str, ...]
+    assumptions: tuple[str, ...] | None
+    seconds: float
+    checked: bool
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run found.
+
+    Attributes:
+        theorems: Every theorem, in the order of the files.
+        failures: Everything that is wrong.
+        seconds: How long it took.
+        compiled: How many files were compiled, and not taken over from the last run.
+        lock: What the lock of these theorems would be; empty if Coq was not asked.
+    """
+
+    theorems: tuple[Proved, ...]
+    failures: tuple[Failure, ...]
+    seconds: float
+    compiled: int
+    lock: dict[str, Any] = field(default_factory=dict)
+
+
+def check_proofs(
+    coq: Coq,
+    project: Project,
+    claims: Sequence[Proof],
+    output: Path,
+    jobs: int,
+    only: Sequence[str] | None = None,
+    finished: Callable[[str, float], None] = lambda file, seconds: None,
+    locked: bool = True,
+) -> Outcome:
+    """Check the proofs.
+
+    Args:
+        coq: The compiler.
+        project: The sources.
+        claims: The claims, which may name theorems.
+        output: The folder in which files are compiled.
+        jobs: How many at a time.
+        only: The files of theorems wanted; all if ``None``.
+        finished: Is told each file that was compiled, and the seconds.
+        locked: Whether statements and definitions must be those of the lock.
+    """
+    started = time.perf_counter()
+    built = build(coq, project, output, jobs, only, finished)
+    wanted = set(project.files)
+    if only is not None:
+        wanted = set(only).union(*(built.requires[file] for file in only))
+    failures = [*project.failures, *built.failures]
+    failures += [item for item in shadowing(project, built.requires) if item.file in wanted]
+    theorems: dict[str, Theorem] = {}
+    for file in sorted(wanted):
+        theorem, wrong = scan(file, project.text(file))
+        failures += wrong
+        if theorem is not None and (only is None or file in only):
+            theorems[file] = theorem
+    broken = {failure.file for failure in failures}
+    asked = [
+        theorem
+        for file, theorem in theorems.items()
+        if file in built.seconds and not broken & {file, *built.requires[file]}
+    ]
+    assumptions: dict[str, tuple[str, ...]] = {}
+    lock: dict[str, Any] = {}
+    try:
+        assumptions, lock, wrong = _ask(
+            project, output, built.requires, asked, sorted(built.seconds)
+        )
+        failures += wrong
+        if locked:
+            failures += compare(project, lock, list(theorems.values()), only is None)
+    except RuntimeError as error:
+        failures.append(Failure("query.v", 0, str(error), f"remove {output} and run again"))
+    naming, wrong = _claims_of(project, theorems, claims, only)
+    failures += wrong
+    broken = {failure.file for failure in failures}
+    proved = [
+        Proved(
+            theorem,
+            tuple(naming.get(file, ())),
+            tuple(sorted(built.requires[file])),
+            assumptions.get(file),
+            built.seconds.get(file, 0.0),
+            file in assumptions and not broken & {file, LOCK, *built.requires[file]},
+        )
+        for file, theorem in theorems.items()
+    ]
+    seconds = time.perf_counter() - started
+    return Outcome(tuple(proved), tuple(failures), seconds, built.anew, lock)
+
+
+def _ask(
+    project: Project,
+    output: Path,
+    requires: dict[str, frozenset[str]],
+    theorems: Sequence[Theorem],
+    files: Sequence[str],
+) -> tuple[dict[str, tuple[str, ...]], dict[str, Any], list[Failure]]:
+    """Axioms and meanings of theorems that compile, and the names that a library has already."""
+    loaded = sorted({item.file for item in theorems}.union(*(requires[t.file] for t in theorems)))
+    kernel = Kernel(project, output, loaded)
+    failures = []
+    defined = [item for file in files for item in names(project, file)]
+    library = kernel.known(library_lines(project, files), sorted({item.name for item in defined}))
+    for item in defined:
+        if full := library.get(item.name):
+            found = f"'{item.name}', which the imported libraries have as {full}"
+            failures.append(Failure(item.file, item.line, found, "rename it"))
+    stems = {PurePosixPath(file).stem: file for file in files}
+    for name, full in kernel.modules(library_lines(project, files), sorted(stems)).items():
+        found = f"the file is a module '{name}', which the imported libraries have as {full}"
+        failures.append(Failure(stems[name], 0, found, "rename it"))
+    full_names = [project.qualified(item.file, item.name) for item in theorems]
+    closed = [
+        name for item, name in zip(theorems, full_names, strict=True) if item.file not in ALLOWED
+    ]
+    axioms = kernel.assumptions(full_names, closed)
+    assumptions = {item.file: found for item, found in zip(theorems, axioms, strict=True)}
+    for theorem in theorems:
+        failures += judge(theorem.file, theorem.line, assumptions[theorem.file])
+    return assumptions, meanings(project, kernel, theorems, loaded), failures
+
+
+def named_theorems(claims: Sequence[Proof]) -> list[tuple[Proof, str, str]]:
+    """Every naming of a theorem: the claim's file, the claim's id and the theorem's file."""
+    return [
+        (proof, proof.claim.id, item.check.file)
+        for proof in claims
+        if proof.claim is not None
+        for item in proof.claim.evidence
+        if isinstance(item.check, TheoremCheck)
+    ]
+
+
+def _claims_of(
+    project: Project,
+    theorems: dict[str, Theorem],
+    claims: Sequence[Proof],
+    only: Sequence[str] | None,
+) -> tuple[dict[str, list[str]], list[Failure]]:
+    """Which claims name each theorem, and what is wrong with the naming."""
+    failures = [
+        Failure(proof.label, 0, proof.problem.partition("\n")[0], "convattn verify shows more")
+        for proof in claims
+        if proof.problem
+    ]
+    for proof in claims:
+        for item in proof.claim.evidence if proof.claim else ():
+            if item.level is Level.PROVED and not isinstance(item.check, TheoremCheck):
+                found = f"the evidence {item.name!r} of level PROVED names no theorem"
+                failures.append(Failure(proof.label, 0, found, 'use proved("paper/name.v")'))
+    naming: dict[str, list[str]] = {}
+    for proof, claim, file in named_theorems(claims):
+        if only is not None and file not in only:
+            continue
+        if file not in project.sources or not holds_a_theorem(file):
+            remedy = "name a file of theorems that is there"
+            failures.append(Failure(proof.label, 0, f"{claim} names {file}, no such file", remedy))
+        elif file in theorems:
+            naming.setdefault(file, []).append(claim)
+    return naming, failures
+
+
+def as_report(coq: Coq, project: Project, outcome: Outcome) -> dict[str, Any]:
+    """A run as a JSON document."""
+    return {
+        "schema": SCHEMA,
+        "passed": not outcome.failures,
+        "versions": {"coq": coq.version, "packages": coq.packages},
+        "seconds": round(outcome.seconds, 2),
+        "sources": {name: digest(content) for name, content in sorted(project.sources.items())},
+        "theorems": {
+            proved.theorem.file: {
+                "theorem": proved.theorem.name,
+                "statement": proved.theorem.statement,
+                "claims": list(proved.claims),
+                "requires": list(proved.requires),
+                "assumptions": None if proved.assumptions is None else list(proved.assumptions),
+                "stands_on": stated(proved.theorem.file),
+                "seconds": proved.seconds,
+                "checked": proved.checked,
+            }
+            for proved in outcome.theorems
+        },
+        "failures": [asdict(failure) for failure in outcome.failures],
+    }

@@ -1,0 +1,95 @@
+"""`convattn compile`: networks of functions, what is written, and what is refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+from convattn.compile.transformer import CompiledTransformer
+from convattn.networks.weights.files import read_weights
+
+OWN = """
+import jax, jax.numpy as jnp, numpy as np
+
+def network():
+    kernel = np.random.default_rng(0).normal(size=(3, 3, 3, 4)).astype("float32")
+    def logits(x):
+        order = ("NHWC", "HWIO", "NHWC")
+        x = jax.lax.conv_general_dilated(x, kernel.astype(x.dtype), (1, 1), "SAME",
+                                         dimension_numbers=order, precision="highest")
+        return jax.nn.relu(x).mean((1, 2))
+    return logits
+
+def smooth():
+    return lambda x: jax.nn.silu(x).mean((1, 2))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.py").write_text(OWN)
+    np.save("images.npy", np.random.default_rng(1).normal(size=(3, 6, 6, 3)))
+    return tmp_path
+
+
+def test_a_network_is_written_with_the_constructors_arguments(folder, convattn_command):
+    words = ("--images", "images.npy", "--patch-size", 2, "--json", "out.json")
+    done = convattn_command("compile", "own.py:network", *words)
+    assert done.code == 0
+    numbers = json.loads((folder / "out.json").read_text())
+    assert (numbers["passed"], numbers["written"], numbers["same_class"]) == (True, True, 3)
+    assert numbers["ratio"] > 1
+    file = read_weights(folder / "network.vit.safetensors")
+    arguments = json.loads(file.metadata["arguments"])
+    assert arguments == numbers["arguments"]
+    assert file.arrays["pos_embed"].shape == (1, 10, arguments["embed_dim"])
+    assert "3 of 3 images have the same class" in done.out
+    assert "is within its derived bound" in done.out
+
+
+def test_the_size_alone(folder, convattn_command):
+    words = ("--image-size", 32, "--size-only", "--json", "out.json", "--num-heads", 3)
+    done = convattn_command("compile", "own.py:network", *words)
+    assert done.code == 0
+    assert "4 blocks" in done.out
+    assert json.loads((folder / "out.json").read_text())["num_heads"] == 3
+    assert not (folder / "network.vit.safetensors").exists()
+
+
+def test_nothing_is_written_where_a_logit_is_outside_its_bound(
+    folder, convattn_command, monkeypatch
+):
+    right = CompiledTransformer._streams
+
+    def wrong(self, rows):
+        found = right(self, rows)
+        return found._replace(logits=found.logits + 1)
+
+    monkeypatch.setattr(CompiledTransformer, "_streams", wrong)
+    done = convattn_command("compile", "own.py:network", "--images", "images.npy")
+    assert done.code == 1
+    assert "is NOT within" in done.out
+    assert "FAILED: nothing written" in done.out
+    assert not (folder / "network.vit.safetensors").exists()
+
+
+WRONG = {
+    "a function that is not computed": (["own.py:smooth", "--image-size", 6], "SiLU"),
+    "no network": (["resnet"], "but expected one of"),
+    "patches": (["own.py:network", "--image-size", 6, "--patch-size", 4], "does not divide"),
+    "size": (["own.py:network"], "tokens, but expected at most 4,096"),
+    "both": (["own.py:network", "--images", "images.npy", "--image-size", 6], "is of noise"),
+    "name": (["own.py:network", "-o", "vit.pt"], "expected a name in .safetensors"),
+    "no file": (["own.py:network", "--images", "gone.npy"], "cannot read gone.npy"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_use_is_refused(name, folder, convattn_command):
+    words, message = WRONG[name]
+    before = sorted(path.name for path in folder.iterdir())
+    done = convattn_command("compile", *words)
+    assert done.code == 2
+    assert message in done.err
+    assert sorted(path.name for path in folder.iterdir() if path.suffix) == before

@@ -1,0 +1,235 @@
+"""Whole networks as vision transformers: logits, bounds, and what is refused."""
+
+import json
+
+import compiled_networks as networks
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from convattn.compile import NotCompiled, compilation, size, to_vision_transformer, transformer
+from convattn.compile.parameters import Builder, Constants
+from convattn.networks.weights.files import read_weights
+
+KINDS = {
+    "residual": (networks.residual(), (8, 8), 1, {}),
+    "residual in patches": (networks.residual(), (8, 8), 2, {}),
+    "pooled": (networks.pooled, (8, 8), 1, {}),
+    "pooled in patches": (networks.pooled, (8, 8), 4, {}),
+    "depthwise": (networks.depthwise, (8, 12), 1, {}),
+    "asymmetric": (networks.asymmetric, (7, 9), 1, {}),
+    "wide, 25 heads": (networks.wide, (6, 6), 1, {"num_heads": 25}),
+    "wide, 9 heads": (networks.wide, (6, 6), 1, {"num_heads": 9}),
+    "narrow heads": (networks.wide, (6, 6), 2, {"head_dim": 8}),
+    "bordered": (networks.bordered, (6, 7), 1, {}),
+    "strided": (networks.strided, (8, 8), 1, {}),
+}
+SMALL = ("residual in patches", "bordered")  # the others are slow
+
+
+def images(sides, dtype=np.float64, seed=0):
+    return jnp.asarray(np.random.default_rng(seed).random((2, *sides, 3)), dtype)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(k, marks=() if k in SMALL else pytest.mark.slow) for k in KINDS]
+)
+def test_logits_are_those_of_the_network_within_the_derived_bound(name):
+    function, sides, patch, options = KINDS[name]
+    for dtype, limit in (("float64", 1e-12), ("float32", 5e-6)):
+        found = to_vision_transformer(
+            function, images(sides), patch_size=patch, dtype=dtype, **options
+        )
+        report = found.report
+        assert report.within
+        assert report.difference <= limit * report.largest
+        assert report.bound.construction.max() <= limit * report.largest
+        assert (report.same_class, report.images) == (2, 2)
+        assert {array.dtype for array in found.arrays.values()} == {np.dtype(dtype)}
+
+
+def test_heads_and_their_width_are_those_that_are_asked_for():
+    found = to_vision_transformer(networks.wide, images((6, 6)), num_heads=9, head_dim=10)
+    assert (found.plan.num_heads, found.plan.head_dim) == (9, 10)
+    assert found.arguments["embed_dim"] == 90
+    assert found.arguments["depth"] == 4  # 25 offsets are three blocks, the mean one
+    assert found.report.within
+
+
+def test_images_of_another_seed_and_channels_first():
+    first = jnp.moveaxis(images((8, 10)), -1, 1)
+    found = to_vision_transformer(networks.channels_first, first, dtype="float64")
+    assert found.channels_first
+    other = jnp.moveaxis(images((8, 10), seed=1), -1, 1)
+    assert jnp.allclose(found(other), networks.channels_first(other), rtol=0, atol=1e-12)
+
+
+def wrong(change):
+    """The report where the parameters are made otherwise."""
+    right = Builder.arrays
+
+    def arrays(self):
+        found = right(self)
+        change(self, found)
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compilation.Builder, "arrays", arrays)
+        return to_vision_transformer(
+            networks.residual(), images((8, 8)), patch_size=2, dtype="float64"
+        ).report
+
+
+def turned_head(builder, arrays):
+    """The first head looks the other way."""
+    dim = builder.plan.head_dim
+    arrays["blocks.0.attn.qkv.weight"][:dim] *= -1
+
+
+def broken_pair(builder, arrays):
+    """A channel whose negative is not written."""
+    channel = builder.plan.channels[builder.plan.network.nodes[0].value][0]
+    arrays["blocks.0.attn.proj.weight"][builder.half + channel] = 0
+
+
+def wrong_norm(builder, arrays):
+    """The weight of a norm is off by a thousandth."""
+    arrays["blocks.1.norm1.weight"] *= 1.001
+
+
+def leaking_class_token(builder, arrays):
+    """The class token has a number where the image's are."""
+    arrays["pos_embed"][0, 0, builder.plan.channels[builder.plan.network.image][0]] = 1.0
+
+
+def one_block_less(builder, arrays):
+    """The last function is not applied."""
+    arrays["blocks.1.mlp.fc2.weight"][:] = 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [turned_head, broken_pair, wrong_norm, leaking_class_token, one_block_less],
+)
+def test_an_error_in_the_parameters_is_outside_the_bound(change):
+    assert wrong(lambda *_: None).within
+    assert not wrong(change).within
+
+
+def test_64_bit_types_are_not_needed():
+    with jax.enable_x64(False):
+        found = to_vision_transformer(networks.wide, images((6, 6), np.float32), num_heads=9)
+        with pytest.raises(ValueError, match="64-bit types are off in JAX"):
+            to_vision_transformer(networks.wide, images((6, 6), np.float32), dtype="float64")
+    assert found.report.within
+    assert found.report.difference < 5e-6 * found.report.largest
+
+
+def test_sizes_are_known_without_arrays():
+    shape = jax.ShapeDtypeStruct((1, 8, 8, 3), np.float32)
+    found = to_vision_transformer(networks.wide, shape)
+    assert found.report is None
+    expected = sum(array.size for array in found.arrays.values())
+    assert size(networks.wide, shape).parameters == expected
+    assert str(size(networks.wide, shape)).endswith(f"65 tokens, {expected:,} parameters")
+
+
+def test_a_file_holds_the_arrays_and_what_builds_the_model(tmp_path):
+    found = to_vision_transformer(networks.wide, images((6, 6)), num_heads=9)
+    found.save(tmp_path / "vit.safetensors")
+    file = read_weights(tmp_path / "vit.safetensors")
+    assert set(file.arrays) == set(found.arrays)
+    assert json.loads(file.metadata["arguments"]) == found.arguments
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_the_same_in_nnx(dtype):
+    found = to_vision_transformer(
+        networks.residual(), images((8, 8), dtype), patch_size=2, dtype=dtype
+    )
+    logits = found.to_nnx()(images((8, 8), dtype))
+    assert logits.dtype == dtype
+    apart = np.abs(np.asarray(logits, np.float64) - networks.residual()(images((8, 8))))
+    assert (apart <= 2 * found.report.bound.total).all()
+
+
+def test_patches_that_are_no_squares_are_refused_by_nnx():
+    found = to_vision_transformer(networks.depthwise, images((8, 12)), patch_size=(1, 2))
+    with pytest.raises(ValueError, match="patches of 1 × 2 pixels"):
+        found.to_nnx()
+
+
+def test_each_value_stands_in_the_stream():
+    found = to_vision_transformer(networks.pooled, images((8, 8)), patch_size=2, dtype="float64")
+    features = found.features(images((8, 8)))
+    assert [each.blocks for each in features] == list(range(10))  # a block each
+    assert features[0].name == "the image"
+    for each in features:
+        assert np.abs(each.of_network - each.of_transformer).max() < 1e-14
+        assert each.of_network.any()
+
+
+def test_images_are_compared_a_few_at_a_time(monkeypatch):
+    whole = to_vision_transformer(networks.wide, images((6, 6)), dtype="float64").report
+    monkeypatch.setattr(transformer, "_AT_ONCE", 1)
+    parts = to_vision_transformer(networks.wide, images((6, 6)), dtype="float64").report
+    assert (whole.images, whole.same_class) == (parts.images, parts.same_class)
+    assert np.allclose(whole.bound.total, parts.bound.total, rtol=1e-9)
+
+
+WRONG = {
+    "constants": (
+        {"epsilon": 1e-6, "constants": Constants(8.0, 8.0, 8.0, 1e-6)},
+        "which hold their own",
+    ),
+    "format": ({"format": "jax"}, "expected one of timm, transformers"),
+    "dtype": ({"dtype": "float16"}, "expected float32 or float64"),
+    "patch": ({"patch_size": 4}, "does not divide images of 6 × 6"),
+    "heads": ({"num_heads": 1, "head_dim": 8}, "expected a product of at least"),
+    "parameters": ({"max_parameters": 1000}, "GiB in float32, but expected at most 1,000"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_options_are_refused(name):
+    options, message = WRONG[name]
+    with pytest.raises(ValueError, match=message):
+        to_vision_transformer(networks.wide, images((6, 6)), **options)
+
+
+@pytest.mark.parametrize(
+    ("example", "message"),
+    [
+        ((), r"has the shape \(\), but expected images"),
+        ((jnp.ones((6, 6, 3)),), r"has the shape \(6, 6, 3\)"),
+        ((jnp.ones((1, 6, 6, 3), jnp.float16),), "images of float16"),
+        ((jnp.ones((1, 6, 6, 3), jnp.uint8),), "images of uint8"),
+        ((jnp.ones((0, 6, 6, 3)),), "but expected images"),
+    ],
+)
+def test_wrong_examples_are_refused(example, message):
+    with pytest.raises(ValueError, match=message):
+        to_vision_transformer(networks.wide, *example)
+
+
+@pytest.mark.parametrize("factor", [1e20, np.nan, np.inf])
+def test_values_whose_squares_overflow_are_refused(factor):
+    with pytest.raises(ValueError, match="squares LayerNorm can add in float32"):
+        to_vision_transformer(networks.wide, images((6, 6), np.float32) * factor)
+
+
+def test_too_many_tokens_are_refused_before_the_function_is_read():
+    shape = jax.ShapeDtypeStruct((1, 224, 224, 3), np.float32)
+    with pytest.raises(NotCompiled, match="50,177 tokens, but expected at most 4,096"):
+        to_vision_transformer(networks.wide, shape)
+
+
+def test_other_images_than_it_is_made_for_are_refused():
+    found = to_vision_transformer(networks.wide, images((6, 6)), num_heads=9)
+    with pytest.raises(ValueError, match="made for images of 6 × 6 pixels and 3 channels"):
+        found(images((8, 8)))
+    with pytest.raises(ValueError, match="made for images of 6 × 6 pixels and 3 channels"):
+        found.compared(networks.wide, images((8, 8)))
+    with pytest.raises(ValueError, match="made for images of 6 × 6 pixels and 3 channels"):
+        found.features(images((8, 8)))

@@ -1,0 +1,2 @@
+from command import convattn_command as convattn_command
+from command import proofs as proofs

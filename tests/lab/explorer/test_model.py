@@ -1,0 +1,183 @@
+"""The numbers behind the page are those of diagnose, and of the attention itself."""
+
+import threading
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_equal, assert_within
+from networks.small import small_attention, small_images
+
+import convattn as ca
+from convattn.diagnosis.models import diagnose
+from convattn.diagnosis.transformers import attention_layers
+from convattn.networks.weights.files import read_weights
+from convattn_lab.explorer import still as still_layers
+from convattn_lab.explorer.model import ExploredModel, NotThere, query_numbers
+from convattn_lab.explorer.opening import open_source
+from convattn_lab.explorer.source import as_numbers
+
+SINGLE = 2.0**-24
+
+
+def test_numbers_are_those_of_diagnose(vit, files) -> None:
+    images = vit.source.prepare(np.stack([vit.pixels(key) for key in vit.samples[:3]]))
+    expected = diagnose(files / "vit.safetensors", images, heads=2).layers
+    for number, layer in enumerate(expected):
+        found = vit.numbers(number)
+        assert {key: found[key] for key in layer.as_dict()} == layer.as_dict()
+        assert_equal(np.array(found["taps"]), layer.convolution.taps)
+    assert vit.numbers(0) != vit.numbers(1)
+
+
+def test_a_query_attends_as_in_the_network(vit, files) -> None:
+    from convattn.networks.vision_transformer.state_dicts import read_transformer
+
+    network = read_transformer(read_weights(files / "vit.safetensors"), 2)
+    for image, what in ((vit.samples[4], "full"), (None, "position")):
+        pixels = (
+            np.zeros((1, 8, 12, 3))
+            if image is None
+            else vit.source.prepare(vit.pixels(image)[None])
+        )
+        layer = list(attention_layers(network, pixels.astype(np.float64)))[1]
+        expected = layer.attention[0, :, 1 + 4, 1:].reshape(2, 2, 3)
+        found = getattr(vit.attention(vit.samples[4], 1, (1, 1)), what)
+        assert_within(found, expected, SINGLE)
+        assert (
+            np.abs(getattr(vit.attention(vit.samples[4], 1, (0, 1)), what) - expected).max() > 0.01
+        )
+
+
+@pytest.mark.slow
+def test_a_still_layer_is_read_from_its_table(layer, files, monkeypatch) -> None:
+    stored = ca.load_layer(files / "layer.safetensors")
+    maps = ca.attention_maps(stored, (8, 9)).weights[:, :, :, 1:-1, 1:-1]
+    for query in ((0, 0), (3, 5), (7, 8)):
+        found = layer.attention("s0", 0, query).full
+        assert_within(found, np.asarray(maps[:, query[0], query[1]]), 1e-12)
+    with pytest.raises(AssertionError):
+        assert_within(found, np.asarray(maps[:, 7, 7]), 1e-12)
+    monkeypatch.setattr(still_layers, "MOST_MEASURED", 100_000)
+    assert replace(layer.source.still[0], image_size=(40, 30)).measured().grid == (9, 9)
+
+
+def test_before_and_after_conversion(layer, files) -> None:
+    stored = ca.load_layer(files / "layer.safetensors")
+    before, after = layer.outputs("s0", 0)
+    image = jnp.asarray(layer.source.prepare(layer.pixels("s0")[None]))
+    assert_within(after, np.asarray(ca.apply_attention(stored, image))[0], 1e-5)
+    assert np.abs(before - after).max() < 1e-4 < np.abs(before).max()
+    wrong = replace(stored, encoding=replace(stored.encoding, values=stored.encoding.values[::-1]))
+    assert np.abs(np.asarray(ca.apply_attention(wrong, image))[0] - before).max() > 0.1
+    assert layer.numbers(0)["convolution"]["relative_distance"] < 1e-6
+    assert layer.numbers(0)["convolution"]["kernel_size"] == [3, 3]
+
+
+@pytest.mark.slow
+def test_a_converted_network(tmp_path) -> None:
+    layers, apply, _ = small_attention()
+    ca.save_network(layers, apply, tmp_path / "net.safetensors", small_images(1))
+    found = ExploredModel(open_source(tmp_path / "net.safetensors"))
+    found.measure()
+    names = [each.name for each in found.layers]
+    assert names[:2] == ["stem", "blocks.0.first"]
+    assert found.layers[names.index("blocks.1.second")].grid == (4, 4)
+    for number in range(len(names)):
+        before, after = found.outputs("s0", number)
+        assert np.abs(before - after).max() < 1e-4 * max(1, np.abs(before).max())
+        assert found.numbers(number)["convolution"]["relative_distance"] < 1e-6
+    _, other = found.outputs("s1" if "s1" in found.samples else found.samples[1], 0)
+    assert np.abs(found.outputs("s0", 0).after - other).max() > 0.1
+
+
+def test_attention_that_was_recorded(files) -> None:
+    found = ExploredModel(open_source(files / "maps.npy", image_size=(2, 3)))
+    maps = np.load(files / "maps.npy")
+    seen = found.attention("s1", 0, (1, 2))
+    assert_equal(seen.full, maps[1, :, 6, 1:].reshape(3, 2, 3))
+    assert_equal(seen.position, maps[:, :, 6, 1:].mean(axis=0).reshape(3, 2, 3))
+    assert_within(np.array(seen.numbers["full"]["elsewhere"]), maps[1, :, 6, 0], 1e-12)
+    assert found.source.image_size is None
+
+
+def test_the_numbers_of_a_query() -> None:
+    row = np.zeros((2, 3, 4))
+    row[0, 2, 1], row[1, 0, 0], row[1, 0, 2] = 1, 0.25, 0.25
+    found = query_numbers(row, (0, 1))
+    assert found["center"] == [[2, 0], [0, 0]]
+    assert (found["distance"], found["spread"]) == ([2, 1], [0, 1])
+    assert found["elsewhere"] == [0, 0.5]
+    assert_within(np.array(found["entropy"]), np.array([0, np.log(2)]), 1e-15)
+
+
+def test_images_that_were_sent_are_forgotten_in_their_order(vit) -> None:
+    sent = [vit.add(np.full((8, 12, 3), shade, np.uint8), "grey") for shade in range(40)]
+    with pytest.raises(NotThere, match="send it again"):
+        vit.pixels(sent[0])
+    assert vit.label(sent[-1]) == "grey"
+    assert vit.attention(sent[-1], 0, (0, 0)).full.shape == (2, 2, 3)
+    assert vit.label(vit.samples[0])
+
+
+def test_a_run_refuses_what_it_says_itself(tmp_path) -> None:
+    with pytest.raises(ValueError, match="--heads was given, but the folder of a run says it"):
+        open_source(tmp_path, heads=2)
+    with pytest.raises(ValueError, match=r"has no config\.json"):
+        open_source(tmp_path)
+    assert as_numbers(np.ones((1, 1, 1, 3), np.uint8)).dtype == np.float32
+
+
+def channels_first(images):
+    """A strided, a depthwise and a 1 × 1 convolution, as PyTorch lays its images out."""
+    kernels = [np.random.default_rng(n).normal(size=size) for n, size in enumerate(SIZES)]
+    for kernel, stride, groups in zip(kernels, (2, 1, 1), (1, 4, 1), strict=True):
+        images = jax.lax.conv_general_dilated(
+            images,
+            jnp.asarray(kernel, images.dtype),
+            (stride, stride),
+            "VALID",
+            feature_group_count=groups,
+        )
+    return images.mean((2, 3))
+
+
+SIZES = ((4, 3, 3, 3), (4, 1, 3, 2), (5, 4, 1, 1))
+
+
+@pytest.mark.slow
+def test_a_converted_network_of_normalised_images(tmp_path, monkeypatch) -> None:
+    path = tmp_path / "net.safetensors"
+    images = jnp.zeros((1, 3, 24, 20), jnp.float32)
+    layers, apply, _ = ca.attention_of(channels_first, images)
+    ca.save_network(layers, apply, path, images)
+    found = ExploredModel(open_source(path))
+    assert [layer.grid for layer in found.layers] == [(21, 17), (9, 8), (9, 8)]
+    for number in range(3):
+        before, after = found.outputs("s0", number)
+        assert np.abs(before - after).max() < 1e-5 * np.abs(before).max()
+    with pytest.raises(ValueError, match=r"takes images of \(24, 20\) pixels"):
+        open_source(path, image_size=(8, 8))
+    with pytest.raises(ValueError, match=r"--heads was given, but .* says its attention itself"):
+        open_source(path, heads=2)
+    last, stop = len(found.layers) - 1, threading.Event()
+    assert found.numbers(last) is None  # it is asked for, so that it is measured first
+    monkeypatch.setattr(found, "_measured", lambda number, _: stop.set() or {"layer": number})
+    found.measure(stop)
+    assert found._numbers == {last: {"layer": last}}
+
+
+def test_a_network_of_anything_but_images_is_refused(tmp_path) -> None:
+    path = tmp_path / "net.safetensors"
+    sequences = jnp.zeros((1, 9, 3), jnp.float32)
+    kernel = jnp.ones((3, 3, 2), jnp.float32)
+    order = ("NWC", "WIO", "NWC")
+    layers, apply, _ = ca.attention_of(
+        lambda x: jax.lax.conv_general_dilated(x, kernel, (1,), "SAME", dimension_numbers=order),
+        sequences,
+    )
+    ca.save_network(layers, apply, path, sequences)
+    with pytest.raises(ValueError, match="expected one array of images with three channels"):
+        open_source(path)

@@ -1,0 +1,119 @@
+"""Pictures are taken as a viewer shows them, and refused where that is not known."""
+
+import io
+import struct
+import zlib
+
+import numpy as np
+import pytest
+from PIL import Image, ImageOps
+
+from convattn_lab.explorer.pictures import PictureRefused, read_picture
+
+ORIENTATION = 0x0112
+
+
+def saved(picture: Image.Image, kind: str = "PNG", **how) -> bytes:
+    held = io.BytesIO()
+    picture.save(held, kind, **how)
+    return held.getvalue()
+
+
+def pixels(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).integers(0, 256, shape).astype(np.uint8)
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_it_is_turned_as_it_says(orientation) -> None:
+    stored = Image.fromarray(pixels(4, 6, 3))
+    exif = Image.Exif()
+    exif[ORIENTATION] = orientation
+    tall = orientation > 4
+    found = read_picture(saved(stored, exif=exif), (6, 4) if tall else (4, 6))
+    turned = {
+        1: lambda x: x,
+        2: lambda x: x[:, ::-1],
+        3: lambda x: x[::-1, ::-1],
+        4: lambda x: x[::-1],
+        5: lambda x: x.swapaxes(0, 1),
+        6: lambda x: np.rot90(x, -1),
+        7: lambda x: x[::-1, ::-1].swapaxes(0, 1),
+        8: lambda x: np.rot90(x),
+    }[orientation]
+    assert (found == turned(np.asarray(stored))).all()
+
+
+def test_a_large_photograph_is_turned_too() -> None:
+    exif = Image.Exif()
+    exif[ORIENTATION] = 6
+    stored = Image.new("RGB", (3000, 2000), "black")
+    stored.paste((255, 255, 255), (0, 0, 3000, 1000))
+    found = read_picture(saved(stored, "JPEG", exif=exif), (6, 4))
+    assert (found[:, 3] > 200).all()  # what was above is at the right
+    assert (found[:, 0] < 50).all()
+
+
+@pytest.mark.parametrize("kind", ["PNG", "TIFF", "PPM"])
+def test_sixteen_bits_are_scaled(kind) -> None:
+    values = np.array([[0, 127, 128, 257, 258], [32767, 32768, 65278, 65407, 65535]], np.uint16)
+    found = read_picture(saved(Image.fromarray(values), kind), (2, 5))
+    assert (found == np.rint(values / 257)[..., None]).all()
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (np.full((2, 2), 70_000, np.int32), "grey values of 70000 to 70000, but expected 0 to"),
+        (np.full((2, 2), -1, np.int32), "grey values of -1 to -1"),
+        (np.full((2, 2), 0.5, np.float32), "the picture holds floats"),
+    ],
+)
+def test_numbers_of_unknown_range_are_refused(values, said) -> None:
+    with pytest.raises(PictureRefused, match=said):
+        read_picture(saved(Image.fromarray(values), "TIFF"), (2, 2))
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA"])
+def test_what_is_transparent_lies_on_white(mode) -> None:
+    stored = pixels(3, 5, len(mode))
+    stored[0, :, -1], stored[1, :, -1] = 0, 255
+    found = read_picture(saved(Image.fromarray(stored, mode)), (3, 5))
+    colour, alpha = stored[..., :-1].astype(float), stored[..., -1:] / 255
+    expected = colour * alpha + 255 * (1 - alpha)
+    assert np.abs(found - expected).max() <= 1
+    assert (found[0] == 255).all()
+    assert (found[1] == stored[1, :, :-1]).all()
+
+
+def test_a_transparent_colour_of_a_palette_is_white() -> None:
+    stored = Image.new("P", (4, 2), 1)
+    stored.putpalette([255, 0, 0, 0, 0, 255])
+    stored.paste(0, (0, 0, 2, 2))
+    found = read_picture(saved(stored, "GIF", transparency=0), (2, 4))
+    assert found[0].tolist() == [[255] * 3] * 2 + [[0, 0, 255]] * 2
+
+
+def test_others_stay_as_they_are() -> None:
+    stored = pixels(4, 6, 3)
+    assert (read_picture(saved(Image.fromarray(stored)), (4, 6)) == stored).all()
+    grey = ImageOps.grayscale(Image.fromarray(stored))
+    assert (read_picture(saved(grey), (4, 6)) == np.asarray(grey)[..., None]).all()
+
+
+def tiled(side: int, tile: tuple[int, int]) -> bytes:
+    """A TIFF of a square in one tile, deflated; all of it is 7, however large the tile."""
+    body = zlib.compress(bytes([7]) * 3 * min(tile[0] * tile[1], 2**12))
+    numbers = {256: side, 257: side, 259: 8, 262: 2, 277: 3, 284: 1}
+    numbers |= {322: tile[0], 323: tile[1], 325: len(body)}
+    start = 8 + 2 + 12 * (len(numbers) + 2) + 4  # after the header and the directory
+    entries = [(tag, 4, 1, number) for tag, number in numbers.items()]
+    entries += [(258, 3, 3, start), (324, 4, 1, start + 6)]
+    directory = b"".join(struct.pack("<HHII", *entry) for entry in sorted(entries))
+    head = b"II*\0" + struct.pack("<IH", 8, len(entries)) + directory + bytes(4)
+    return head + struct.pack("<HHH", 8, 8, 8) + body
+
+
+def test_a_tile_is_no_larger_than_a_picture_may_be() -> None:
+    assert (read_picture(tiled(4, (64, 64)), (4, 4)) == 7).all()
+    with pytest.raises(PictureRefused, match="tiles of 2048 × 2064 pixels, but expected at most"):
+        read_picture(tiled(4, (2048, 2064)), (4, 4))

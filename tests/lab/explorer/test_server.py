@@ -1,0 +1,235 @@
+"""What the server answers, and whom and what it refuses, saying why."""
+
+import base64
+import io
+import socket
+import struct
+import threading
+import zlib
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from itertools import islice
+from zlib import crc32
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from convattn_lab.explorer import server
+from convattn_lab.explorer.pictures import MOST_BYTES, read_picture
+from convattn_lab.explorer.server import HEADERS, packed
+
+
+def short_png() -> bytes:
+    """A PNG with half of its rows, all checksums right, which Pillow would fill in."""
+    whole = picture(8, 6)
+
+    def chunk(name: bytes, inner: bytes) -> bytes:
+        return struct.pack(">I", len(inner)) + name + inner + struct.pack(">I", crc32(name + inner))
+
+    rows = zlib.compress(bytes(3 * (1 + 3 * 8)))
+    return whole[:33] + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+
+
+ASK = "api/attention?image={}&layer={}&row={}&column={}"
+
+
+def picture(width: int = 30, height: int = 20, kind: str = "PNG") -> bytes:
+    held = io.BytesIO()
+    noise = np.random.default_rng(0).integers(0, 256, (height, width, 3)).astype(np.uint8)
+    Image.fromarray(noise).save(held, kind)
+    return held.getvalue()
+
+
+def bomb(width: int, height: int) -> bytes:
+    """A small PNG of so many pixels: all black."""
+    held = io.BytesIO()
+    Image.new("1", (width, height)).save(held, "PNG")
+    return held.getvalue()
+
+
+def test_attention_is_sent_as_it_is(served, vit) -> None:
+    image = vit.samples[2]
+    found = served.ask(ASK.format(image, 1, 0, 2)).found
+    expected = vit.attention(image, 1, (0, 2))
+    assert found["shape"] == [2, 2, 3]
+    assert found["full"] == packed(expected.full) != packed(expected.position) == found["position"]
+    numbers = np.frombuffer(base64.b64decode(found["full"]), "<f4").reshape(2, 2, 3)
+    assert (numbers == expected.full.astype(np.float32)).all()
+    assert found["numbers"] == expected.numbers
+
+
+def test_every_answer_has_the_headers(served) -> None:
+    for path in ("", "explorer.js", "style.css", "api/model", "api/image?image=s0", "nothing"):
+        answer = served.ask(path)
+        assert answer.headers.items() >= HEADERS.items(), path
+        assert answer.code == (404 if path == "nothing" else 200)
+
+
+@pytest.mark.parametrize(
+    "token", ["/", "/the-tokem/", "/the-token2/", "//", "/THE-TOKEN/", "/%00/"]
+)
+def test_without_the_token_there_is_nothing(served, token) -> None:
+    for path in ("", "api/model", "style.css"):
+        answer = served.ask(path, token=token)
+        assert answer.code == 403, path
+        assert "no valid token" in answer.found["error"]
+    assert served.ask("", token="").code in (400, 403)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("../style.css", "../../pyproject.toml", "%2e%2e/style.css", "..%2fstyle.css"),
+        *("assets/../explorer.js", "....//explorer.js", "/etc/passwd", "%2fetc%2fpasswd"),
+        *("..%5cstyle.css", "explorer.js%00", "api/../api/model", "style.css/../../../x"),
+    ],
+)
+def test_no_path_leads_out(served, path) -> None:
+    assert served.ask(path).code in (403, 404)
+
+
+def test_another_host_or_origin_is_refused(served) -> None:
+    for host in ("evil.example", "127.0.0.1", "127.0.0.1:1", "localhost.evil.example:80", ""):
+        assert served.ask("api/model", Host=host).code in (400, 421), host
+    own = f"localhost:{served.port}"
+    assert served.ask("api/model", Host=own).code == 200
+    assert served.ask("api/model", Origin="http://evil.example").code == 403
+    assert served.ask("api/model", Origin="null").code == 403
+    assert served.ask("api/model", Origin=f"http://{own}").code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "said"),
+    [
+        (ASK.format("s0", 2, 0, 0), 404, "layer=2, but expected 0 to 1"),
+        (ASK.format("s0", 0, 2, 0), 404, "query=(2, 0), but expected a row of 0 to 1"),
+        (ASK.format("s0", 0, -1, 0), 400, "row='-1', but expected a whole number"),
+        (ASK.format("s0", 0, 0, "9" * 99), 400, "but expected a whole number"),
+        (ASK.format("nope", 0, 0, 0), 404, "image='nope', but expected one of"),
+        ("api/attention?image=s0", 400, "is missing; give it as"),
+        ("api/numbers?layer=7", 404, "layer=7"),
+        ("api/outputs?image=s0&layer=0&channel=0", 404, "was not converted"),
+        ("api/image?image=../../etc/passwd", 404, "image='../../etc/passwd'"),
+    ],
+)
+def test_what_the_model_does_not_have(served, path, code, said) -> None:
+    answer = served.ask(path)
+    assert (answer.code, said in answer.found["error"]) == (code, True), answer.found
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
+def test_other_methods_are_refused(served, method) -> None:
+    assert served.ask("api/attention", method).code == 405
+    assert served.ask("api/image", "DELETE").code == 405
+
+
+def test_a_picture_is_taken(served, vit) -> None:
+    for kind in ("PNG", "JPEG", "WEBP"):
+        answer = served.ask("api/image", "POST", picture(kind=kind), x_file_name="a%20cat.png")
+        assert (answer.code, answer.found["label"]) == (201, "a cat.png")
+        key = answer.found["image"]
+        shown = Image.open(io.BytesIO(served.ask(f"api/image?image={key}").found))
+        assert (np.asarray(shown) == vit.pixels(key)).all()
+        assert vit.pixels(key).shape == (8, 12, 3)
+        assert served.ask(ASK.format(key, 0, 0, 0)).code == 200
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "said"),
+    [
+        (b"", 422, "0 bytes, but expected 1 to"),
+        (b"no picture at all", 422, "cannot be read as a picture"),
+        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", 422, "cannot be read"),
+        (picture()[:200], 422, "cut short"),
+        (picture(kind="JPEG")[:300], 422, "cut short"),
+        (short_png(), 422, "fewer pixels than its header says"),
+        (bomb(2049, 2048), 422, "2,049 × 2,048 pixels, but expected at most"),
+        (bomb(30_000, 30_000), 422, "expected at most 4,194,304 pixels"),
+        (bytes(MOST_BYTES + 1), 413, "more than 8,388,608 bytes"),
+    ],
+)
+def test_what_is_no_picture_or_too_large_is_refused(served, vit, content, code, said) -> None:
+    before = len(vit._pictures)
+    answer = served.ask("api/image", "POST", content)
+    assert (answer.code, said in answer.found["error"]) == (code, True), answer.found
+    assert len(vit._pictures) == before
+
+
+def test_who_goes_away_while_sending_leaves_no_traceback(served, caplog) -> None:
+    own = f"127.0.0.1:{served.port}"
+    where = served.url.partition(own)[2]
+    head = f"POST {where}api/image HTTP/1.1\r\nHost: {own}\r\nContent-Length: 100\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", served.port), timeout=20) as connection:
+        connection.sendall(f"{head}half".encode())
+        connection.shutdown(socket.SHUT_WR)
+        while connection.recv(2**16):
+            pass
+    assert served.ask("api/model").code == 200
+    assert not [each.getMessage() for each in caplog.records if each.exc_info]
+
+
+def test_a_large_photograph_is_decoded_at_half_its_size(monkeypatch) -> None:
+    decoded = []
+    convert = Image.Image.convert
+
+    def seen(picture, mode):
+        decoded.append(picture.size)
+        return convert(picture, mode)
+
+    held = io.BytesIO()
+    Image.new("RGB", (3000, 2000), (200, 100, 50)).save(held, "JPEG")
+    monkeypatch.setattr(Image.Image, "convert", seen)
+    found = read_picture(held.getvalue(), (4, 6))
+    assert decoded[0] == (1500, 1000)
+    assert np.abs(found.astype(int) - (200, 100, 50)).max() <= 2
+
+
+def test_pictures_wait_in_a_short_queue_and_nothing_else_does(served, vit, monkeypatch) -> None:
+    free, decoders = threading.Event(), set()
+
+    def slow(content, size):
+        decoders.add(threading.current_thread().name)
+        assert free.wait(60)
+        return read_picture(content, size)
+
+    monkeypatch.setattr(server, "read_picture", slow)
+    with ThreadPoolExecutor(60) as pool:
+        sent = [pool.submit(served.ask, "api/image", "POST", picture(n, 9)) for n in range(9, 69)]
+        for each in islice(as_completed(sent), 51):
+            answer = each.result()
+            assert answer.code == 503
+            assert "9 pictures are being read already" in answer.found["error"]
+        assert served.ask(ASK.format(vit.samples[0], 0, 0, 0)).code == 200
+        free.set()
+        codes = sorted(each.result().code for each in sent)
+    assert codes == [201] * 9 + [503] * 51
+    assert len(decoders) == 1
+    assert served.ask("api/image", "POST", picture()).code == 201
+
+
+def test_a_stream_without_a_length_is_cut_off(served) -> None:
+    def endless():
+        for _ in range(200):
+            yield bytes(2**20)
+
+    try:
+        answer = served.ask("api/image", "POST", endless(), transfer_encoding="chunked")
+    except (BrokenPipeError, ConnectionResetError):
+        return  # it was cut off while it was still sending
+    assert answer.code == 413
+
+
+def test_a_layer_before_and_after(serve, layer) -> None:
+    found = serve(layer).ask("api/outputs?image=s0&layer=0&channel=3").found
+    before, after, gap = (
+        np.frombuffer(base64.b64decode(found[name]), "<f4").reshape(8, 9)
+        for name in ("before", "after", "gap")
+    )
+    assert np.abs(before - after).max() <= 2.0**-20
+    assert found["difference"] == pytest.approx(np.abs(gap).max(), rel=1e-6)
+    assert np.unravel_index(np.abs(gap).argmax(), gap.shape) == tuple(found["at"])
+    assert (
+        0 < found["difference"] <= found["all"] < 1e-4 < np.abs(before).max() < found["largest"] + 1
+    )
+    answer = serve(layer).ask("api/outputs?image=s0&layer=0&channel=4")
+    assert (answer.code, answer.found["error"]) == (404, "channel=4, but expected 0 to 3")

@@ -1,0 +1,328 @@
+"""Majorants of scores: every term made positive, worked out by hand for small encodings.
+
+Each example has two heads, three shifts and one more size of every other kind, so that no two axes
+of an array are equally long. Most numbers are dyadic, so that the majorants are exact.
+"""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_equal
+
+from convattn.encodings.absolute import AbsoluteEncoding
+from convattn.encodings.axial import AxialEncoding
+from convattn.encodings.axial_rotary import AxialRotaryEncoding
+from convattn.encodings.base import RelativePosition
+from convattn.encodings.bias import BiasEncoding
+from convattn.encodings.enumerated import EnumeratedEncoding
+from convattn.encodings.gaussian import GaussianEncoding
+from convattn.encodings.layer import AttentionLayer, ContentScores
+from convattn.encodings.learned import LearnedEncoding
+from convattn.encodings.mixture import MixtureEncoding
+from convattn.encodings.polygon import PolygonEncoding
+from convattn.encodings.quadratic import QuadraticEncoding
+from convattn.encodings.quadratic_grid import QuadraticGridEncoding
+from convattn.encodings.relative import RelativeEncoding
+from convattn.encodings.rotary import RotaryEncoding
+from convattn.encodings.scalar import ScalarEncoding
+from convattn.operators.shifts import TokenGrid
+from convattn_ledger.bounds.back_ends.scores import (
+    exact_scores,
+    far_shift,
+    score_majorant,
+    score_roundings,
+)
+
+LINE = np.array([[0], [1], [-3]])
+PLANE = np.array([[0, 1], [2, -1], [-3, 0]])
+RELATIVE = 1e-14  # fewer than 45 roundings of float64, of positive numbers alone
+
+
+def layer_of(encoding, axes=1, content=None):
+    """A layer without maps."""
+    ones = (1,) * axes
+    ring = ((0, 0),) * axes
+    return AttentionLayer(encoding, None, None, None, content, ones, ones, ones, ring)
+
+
+def table(function, shifts, heads=2):
+    """`[heads, shifts]` of a function of both."""
+    return [[function(head, shift.tolist()) for shift in shifts] for head in range(heads)]
+
+
+def test_quadratic_majorants_are_the_scores_without_their_sign():
+    """α|δ - Δ|², summed over the axes, one α a head or one a coordinate."""
+    alpha, centers = [2.0, -0.5], [[1.0, -2.0], [0.0, 3.0]]
+    encoding = QuadraticEncoding(jnp.array(alpha), jnp.array(centers))
+    expected = table(
+        lambda h, d: abs(alpha[h]) * ((d[0] - centers[h][0]) ** 2 + (d[1] - centers[h][1]) ** 2),
+        PLANE,
+    )
+    assert_equal(encoding.shift_majorant(PLANE, 7), expected)
+    sharp, places = ([2.0, -0.5], [3.0]), ([1.0, -2.0], [5.0])
+    grid = QuadraticGridEncoding(
+        tuple(map(jnp.array, sharp)), tuple(map(jnp.array, places)), ((0, 0), (1, 0))
+    )
+    expected = table(
+        lambda h, d: abs(sharp[0][h]) * (d[0] - places[0][h]) ** 2 + 3 * (d[1] - 5) ** 2, PLANE
+    )
+    assert_equal(grid.shift_majorant(PLANE, 7), expected)
+
+
+def test_gaussian_majorant_squares_sums_of_magnitudes():
+    """½ Σ_i (Σ_j |R_ij||δ_j - Δ_j|)², and R|δ - Δ| times that row for a derivative."""
+    centers, root = [[1.0, -2.0], [0.5, 3.0]], [[[1.0, -2.0], [0.0, 4.0]], [[3.0, 0.5], [1.0, 1.0]]]
+    encoding = GaussianEncoding(jnp.array(centers), jnp.array(root))
+
+    def far(head, shift):
+        return [abs(s - c) for s, c in zip(shift, centers[head], strict=True)]
+
+    def rows(head, shift):
+        return [abs(a) * far(head, shift)[0] + abs(b) * far(head, shift)[1] for a, b in root[head]]
+
+    found, pull = jax.vjp(lambda given: given.shift_majorant(PLANE, 7), encoding)
+    assert_equal(found, table(lambda h, d: sum(row**2 for row in rows(h, d)) / 2, PLANE))
+    (back,) = pull(jnp.ones(found.shape))
+    expected = [
+        [
+            [sum(rows(h, d)[i] * far(h, d)[j] for d in PLANE.tolist()) for j in (0, 1)]
+            for i in (0, 1)
+        ]
+        for h in (0, 1)
+    ]
+    assert_equal(back.root_precision, expected)
+
+
+def test_majorants_of_tables_take_the_magnitude_of_every_factor():
+    """Learned, relative and polygon: products of a query and of vectors, all of them positive."""
+    query, rows = [[2.0, -3.0], [-1.0, 0.5]], [[[-1.0], [2.0], [4.0]], [[5.0], [-7.0], [1.0]]]
+    shifts = np.array([[-1, 1], [0, 0], [1, -1]])
+    learned = LearnedEncoding(jnp.array(query), tuple(map(jnp.array, rows)))
+    expected = table(
+        lambda h, d: sum(abs(query[h][a] * rows[a][d[a] + 1][0]) for a in (0, 1)), shifts
+    )
+    assert_equal(learned.shift_majorant(shifts, 9), expected)
+
+    vectors, keys = [[-1.0, 2.0], [3.0, 0.5], [1.0, -4.0]], [[[1.0, -2.0, 3.0], [0.5, 1.0, -1.0]]]
+    queries = [[-2.0, 1.0, 4.0]]
+    relative = RelativeEncoding(jnp.array(queries), jnp.array(keys), jnp.array(vectors))
+    expected = table(
+        lambda h, d: sum(
+            abs(queries[h][e] * keys[h][f][e] * vectors[d[0] + 1][f])
+            for e in range(3)
+            for f in range(2)
+        ),
+        np.array([[-1], [1]]),
+        heads=1,
+    )
+    assert_equal(relative.shift_majorant(np.array([[-1], [1]]), 9), expected)
+
+    corners = PolygonEncoding(jnp.array([[2.0, -3.0]]), ((-1,), (0,), (1,), (2,)))
+    found = corners.shift_majorant(np.array([[-1], [0], [1], [2], [9]]), 5)
+    np.testing.assert_allclose(found, [[2.0, 3.0, 2.0, 3.0, 0.0]], rtol=RELATIVE, atol=1e-15)
+
+
+def test_enumerated_majorant_squares_the_distance_of_the_numbers():
+    """α(n - n_h)², the spare number where a shift has none."""
+    alpha, targets = [2.0, -0.5], [1.0, 4.0]
+    encoding = EnumeratedEncoding(
+        jnp.array(alpha), jnp.array(targets), ((0,), (1,)), codes=(0, 5), spare=2
+    )
+    number = {0: 0, 1: 5, -3: 2}
+    expected = table(lambda h, d: abs(alpha[h]) * (number[d[0]] - targets[h]) ** 2, LINE)
+    assert_equal(encoding.shift_majorant(LINE, 9), expected)
+
+
+def test_rotary_majorants_are_those_of_waves_whose_angles_are_rounded():
+    """(|a| + |b|)(1 + x + x²/2) with x = 2π Σ|f||δ|; an axial one is the sum over its axes."""
+    turns = [
+        [[0.25, -1.0], [2.0, 0.125], [0.5, 0.75]],
+        [[-0.5, 3.0], [0.0, 1.0], [1.5, -0.25]],
+    ]
+    cosine, sine = [[1.0, -2.0, 0.5], [3.0, 0.25, -1.0]], [[-4.0, 1.0, 2.0], [0.5, -0.5, 8.0]]
+
+    def wave(head, pair, turned):
+        angle = 2 * math.pi * turned
+        return (abs(cosine[head][pair]) + abs(sine[head][pair])) * (1 + angle + angle**2 / 2)
+
+    encoding = RotaryEncoding(jnp.array(turns), jnp.array(cosine), jnp.array(sine))
+    expected = table(
+        lambda h, d: sum(
+            wave(h, j, sum(abs(turns[h][j][a] * d[a]) for a in (0, 1))) for j in range(3)
+        ),
+        PLANE,
+    )
+    np.testing.assert_allclose(encoding.shift_majorant(PLANE, 9), expected, rtol=RELATIVE)
+
+    parts = [
+        tuple(jnp.array(part)[:, cut] for cut in (slice(0, 2), slice(2, 3)))
+        for part in (np.array(turns)[:, :, 0], cosine, sine)
+    ]
+    expected = table(
+        lambda h, d: sum(wave(h, j, abs(turns[h][j][0] * d[j // 2])) for j in range(3)), PLANE
+    )
+    found = AxialRotaryEncoding(*parts).shift_majorant(PLANE, 9)
+    np.testing.assert_allclose(found, expected, rtol=RELATIVE)
+
+
+def test_majorants_of_entries_vanish_where_there_is_none():
+    """|b|, |b| log(1 + N(1/ε - 1)), |v||r| and log(1 + Nw), each at its own offsets."""
+    offsets, values, keys = ((1,), (0,)), [[-2.0, 3.0], [0.5, -1.0]], 5
+    uniform_weight, scale = 0.125, math.log1p(5 * 7)
+
+    def entry(head, shift):
+        return abs(values[head][offsets.index((shift[0],))]) if shift[0] in (0, 1) else 0.0
+
+    plain = BiasEncoding(jnp.array(values), None, offsets)
+    assert_equal(plain.shift_majorant(LINE, keys), table(entry, LINE))
+    leaky = BiasEncoding(jnp.array(values), jnp.array(uniform_weight), offsets)
+    found, pull = jax.vjp(lambda given: given.shift_majorant(LINE, keys), leaky)
+    expected = table(lambda h, d: scale * entry(h, d), LINE)
+    np.testing.assert_allclose(found, expected, rtol=RELATIVE)
+    # d/dε log(1 + N(1/ε - 1)) = -N/ε²/(1 + N(1/ε - 1)), whose magnitude is passed back.
+    (back,) = pull(jnp.ones(found.shape))
+    slope = 5 * 64 / 36
+    assert float(back.uniform_weight) == pytest.approx(slope * 6.5, rel=RELATIVE)
+
+    scalar = ScalarEncoding(jnp.array([-2.0, 3.0]), jnp.array([0.5, -4.0]), None, offsets)
+    assert_equal(scalar.shift_majorant(LINE, keys), [[8.0, 1.0, 0.0], [12.0, 1.5, 0.0]])
+    mixture = MixtureEncoding(jnp.array([[3.0, 0.5]]), offsets)
+    expected = [[math.log1p(5 * 0.5), math.log1p(5 * 3.0), 0.0]]
+    np.testing.assert_allclose(mixture.shift_majorant(LINE, keys), expected, rtol=RELATIVE)
+
+
+def test_the_score_of_a_shift_without_an_entry_is_one_for_each_head():
+    """Farther than any offset on every axis; encodings without entries have no such shift."""
+    offsets = ((-2, 1), (1, 0))
+    encoding = ScalarEncoding(
+        jnp.array([1.0, 3.0]), jnp.array([2.0, -1.0]), jnp.array(5.0), offsets
+    )
+    assert_equal(far_shift(encoding), [[3, 2]])
+    layer, grid, keys = (
+        layer_of(encoding, 2),
+        TokenGrid((2, 1), ((2, 0), (1, 2))),
+        jnp.ones((1, 16, 1)),
+    )
+    found = exact_scores(layer, grid, keys)
+    assert_equal(found.background, [-5.0, -15.0])
+    assert_equal(score_majorant(layer, grid, keys).background, [5.0, 15.0])
+    plain = layer_of(QuadraticEncoding(jnp.ones(2), jnp.ones((2, 2))), 2)
+    assert far_shift(plain.encoding) is None
+    assert exact_scores(plain, grid, keys).background is None
+    assert score_majorant(plain, grid, keys).background is None
+
+
+def test_content_adds_to_the_majorant_of_positions():
+    """(|x_q||Q| + |a|)(|x_k||K| + |c|), beside |b| at the offset."""
+    content = ContentScores(
+        jnp.full((2, 1, 1), -2.0),
+        jnp.full((2, 1, 1), 3.0),
+        jnp.full((2, 1), -1.0),
+        jnp.full((2, 1), 0.5),
+        scaled=False,
+    )
+    bias = BiasEncoding(jnp.array([[-4.0], [8.0]]), None, ((1,),))
+    tokens, grid = [1.0, -5.0, 2.0], TokenGrid((2,), ((1, 0),))
+    keys = jnp.array(tokens)[None, :, None]
+    expected = [
+        [
+            [
+                [
+                    (2 * abs(tokens[q]) + 1) * (3 * abs(tokens[k]) + 0.5) + (k - q == 1) * entry
+                    for k in range(3)
+                ]
+                for q in (1, 2)
+            ]
+            for entry in (4.0, 8.0)
+        ]
+    ]
+    found = score_majorant(layer_of(bias, 1, content), grid, keys)
+    assert_equal(found.pairs, expected)
+    assert found.background is None
+
+
+def test_the_majorant_of_rows_and_columns_is_the_sum_of_theirs():
+    """|P_q||Q||K|ᵀ|P_k|ᵀ of each axis, and no shift without an entry."""
+    rows, columns = jnp.array([[1.0], [-2.0], [3.0]]), jnp.array([[-5.0], [7.0]])
+    query, key = (jnp.full((2, 1, 1), -3.0),) * 2, (jnp.array([[[2.0]], [[-4.0]]]),) * 2
+    layer = layer_of(AxialEncoding(query, key, (rows, columns)), 2)
+    found = score_majorant(layer, TokenGrid((2, 2), ((1, 0), (0, 0))), jnp.ones((1, 6, 1)))
+    expected = [
+        [
+            [factor * (p * r + q * c) for r in (1.0, 2.0, 3.0) for c in (5.0, 7.0)]
+            for p in (2.0, 3.0)
+            for q in (5.0, 7.0)
+        ]
+        for factor in (3 * 2, 3 * 4)
+    ]
+    assert_equal(found.pairs, expected)
+    assert found.background is None
+
+
+ONES = {shape: jnp.ones(shape) for shape in ((3, 2, 5), (3, 4, 6), (3, 2), (3, 4), (3, 7))}
+ROUNDINGS = {
+    "absolute": (AbsoluteEncoding(ONES[3, 2, 5], ONES[3, 2, 5]), 16 + 2 * 2 + 5),
+    "axial": (
+        AxialEncoding((ONES[3, 2, 5], ONES[3, 4, 6]), (ONES[3, 2, 5], ONES[3, 4, 6])),
+        16 + (2 * 2 + 5) + (2 * 4 + 6),
+    ),
+    "relative": (RelativeEncoding(jnp.ones((3, 6)), ONES[3, 4, 6]), 16 + 4 + 6),
+    "learned": (LearnedEncoding(ONES[3, 7], (jnp.ones((5, 7)),)), 16 + 7),
+    "rotary": (
+        RotaryEncoding(jnp.ones((3, 4, 2)), ONES[3, 4], ONES[3, 4]),
+        16 + 16 + 4 + 2 * 2,
+    ),
+    "axial_rotary": (
+        AxialRotaryEncoding(*((ONES[3, 2], ONES[3, 7]),) * 3),
+        16 + 16 + (2 + 2) + (7 + 2),
+    ),
+    "gaussian": (GaussianEncoding(ONES[3, 2], jnp.ones((3, 2, 2))), 16 + 4 * 2),
+    "quadratic": (QuadraticEncoding(jnp.ones(3), ONES[3, 2]), 16),
+}
+
+
+@pytest.mark.parametrize("name", ROUNDINGS)
+def test_roundings_of_a_score_are_counted_encoding_by_encoding(name):
+    """Sixteen and the lengths of the sums on the path; content adds its own, and its tables."""
+    encoding, count = ROUNDINGS[name]
+    assert score_roundings(layer_of(encoding), 11) == count
+    maps = jnp.ones((3, 11, 5))
+    content = ContentScores(maps, maps)
+    assert score_roundings(layer_of(encoding, 1, content), 11) == count + 2 * 11 + 5 + 8
+    tables = (jnp.ones((7, 2)), jnp.ones((7, 3)))
+    content = ContentScores(maps, maps, tables=tables)
+    assert score_roundings(layer_of(encoding, 1, content), 11) == count + 2 * 11 + 5 + 8 + 2 + 1
+
+
+def test_gains_have_a_majorant_and_their_derivative_another():
+    """Σ t^h + |N - T|, and t^h |log t| for each exponent; one for what has no gain."""
+    exponents, logs = [1.0, -2.0], [0.5, -0.25, 1.0]
+    offsets = ((0,), (1,), (2,))
+    for logit, outside in ((None, 2), (jnp.array(3.0), 0)):
+        encoding = ScalarEncoding(jnp.array(exponents), jnp.array(logs), logit, offsets)
+        found, pull = jax.vjp(lambda given: given.gain_majorant(1), encoding)
+        powers = [[math.exp(h * log) for log in logs] for h in exponents]
+        expected = [sum(row) + outside for row in powers]
+        np.testing.assert_allclose(found, expected, rtol=RELATIVE)
+        (back,) = pull(jnp.ones(2))
+        through = [sum(p * abs(log) for p, log in zip(row, logs, strict=True)) for row in powers]
+        np.testing.assert_allclose(back.exponents, through, rtol=RELATIVE)
+    assert_equal(QuadraticEncoding(jnp.ones(3), jnp.ones((3, 1))).gain_majorant(5), [1.0] * 3)
+
+
+def test_a_class_without_a_majorant_is_refused_by_name():
+    class OwnEncoding(RelativePosition):
+        """Scores of zero."""
+
+        heads = 1
+
+    grid = TokenGrid((2,), ((0, 0),))
+    for ask in (
+        lambda: score_majorant(layer_of(OwnEncoding()), grid, jnp.zeros((1, 2, 1))),
+        lambda: score_roundings(layer_of(OwnEncoding()), 1),
+    ):
+        with pytest.raises(ValueError, match=r"scores of this OwnEncoding; give"):
+            ask()

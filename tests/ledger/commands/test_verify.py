@@ -1,0 +1,253 @@
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from ledger.proof_files import claim, evidence, write
+
+import convattn
+from convattn.cli.running import UsageError
+from convattn_ledger.journal import Journal
+from convattn_ledger.locations import coq_directory
+
+
+def test_verify_passes_and_prints_the_table_and_the_details(convattn_command, proofs):
+    done = convattn_command("verify", "--proofs", proofs)
+    assert done.code == 0
+    assert "2 claims: 2 hold; evidence: 3 passed, 0 failed, 0 not run here" in done.out
+    assert "assumes: Coq" in done.out
+    assert "passes" in done.err
+    assert "\x1b" not in done.out + done.err
+
+
+@pytest.mark.slow
+def test_verify_runs_with_jax_in_a_process_of_its_own(proofs, tmp_path):
+    text = "str(__import__('jax.numpy').numpy.zeros(1).dtype)"
+    write(proofs, s__c=claim("S.dtype", evidence(text)))
+    target = tmp_path / "results.json"
+    words = ["verify", "--proofs", proofs, "--claim", "S.dtype", "--json", target]
+    done = subprocess.run([sys.executable, "-m", "convattn.cli", *map(str, words)], check=False)
+    document = json.loads(target.read_text())
+    assert done.returncode == 0
+    assert document["claims"][0]["evidence"][0]["detail"] == "float64"
+    assert document["environment"]["x64"] is True
+
+
+def test_verify_json(convattn_command, proofs, tmp_path):
+    absent = evidence("absent('no accelerator')", name="device")
+    write(proofs, s__c=claim("S.device", evidence(), absent), s__d="1/0")
+    target = tmp_path / "results.json"
+    options = ("--seed", 5, "--jobs", 1, "--timeout", 60)
+    done = convattn_command("verify", "--proofs", proofs, "--json", target, *options)
+    assert done.code == 1
+    document = json.loads(target.read_text("utf-8"))
+    assert document["schema"] == 1
+    environment = document["environment"]
+    assert set(environment) >= {"python", "convattn", "jax", "jaxlib", "numpy", "flint", "cores"}
+    assert environment["convattn"] == convattn.__version__
+    assert (environment["seed"], environment["quick"]) == (5, False)
+    assert environment["options"]["jobs"] == 1
+    assert environment["options"]["timeout"] == 60
+    claims = {item["id"]: item for item in document["claims"]}
+    assert list(claims) == ["C20.lemma1", "S.device", "S.finite", "s/d.py"]
+    lemma = claims["C20.lemma1"]
+    assert (lemma["source"], lemma["verdict"]) == ("A source, §1", "holds")
+    assert [{**item, "seconds": None} for item in lemma["evidence"]] == [
+        {
+            "name": "e",
+            "level": "TESTED",
+            "passed": True,
+            "detail": "1 = 1",
+            "seconds": None,
+            "assumes": "",
+            "covers": "",
+        },
+        {
+            "name": "coq",
+            "level": "PROVED",
+            "passed": True,
+            "detail": "for all n",
+            "seconds": None,
+            "assumes": "Coq",
+            "covers": "",
+        },
+    ]
+    assert lemma["seconds"] == pytest.approx(sum(item["seconds"] for item in lemma["evidence"]))
+    assert [item["passed"] for item in claims["S.device"]["evidence"]] == [True, None]
+    assert claims["S.device"]["evidence"][1]["detail"] == "no accelerator"
+    assert claims["S.device"]["problems"] == []
+    assert (claims["s/d.py"]["verdict"], claims["s/d.py"]["evidence"]) == (None, [])
+    assert "ZeroDivisionError" in claims["s/d.py"]["problems"][0]
+
+
+def test_what_passed_under_other_options_is_not_taken_over(convattn_command, proofs, monkeypatch):
+    found = []
+
+    def recorded(folders, settings):
+        found.append(settings)
+        raise UsageError("its journal is all that is asked for")
+
+    monkeypatch.setattr(Journal, "of", recorded)
+    for options in ((), ("--seed", 1), ("--quick",), ("--timeout", 60), ("--jobs", 2)):
+        convattn_command("verify", "--proofs", proofs, *options)
+    assert len({*found[:4]}) == 4
+    assert found[4] == found[0]
+
+
+def test_what_passed_is_not_taken_over_where_a_coq_source_changed(
+    convattn_command, proofs, monkeypatch
+):
+    """Those of the checkout, which PROVED is of, also where --proofs names others."""
+    found = []
+    right = Journal.of
+    monkeypatch.setattr(
+        Journal, "of", lambda folders, settings: found.extend(folders) or right(folders, settings)
+    )
+    assert convattn_command("verify", "--proofs", proofs).code == 0
+    assert coq_directory() in found
+
+
+@pytest.mark.parametrize("where", ["==", "!="])
+def test_a_file_that_changes_meanwhile_is_named_once(convattn_command, proofs, monkeypatch, where):
+    """Also one that changed only between its loading in this process and in the workers."""
+    kept = []
+    monkeypatch.setattr(Journal, "remove", lambda journal: kept.append(journal.read()))
+    write(
+        proofs,
+        s__b=claim("S.finite", top=f"if os.getpid() {where} {os.getpid()}: os.utime(__file__)"),
+    )
+    done = convattn_command("verify", "--proofs", proofs, "--jobs", 1)
+    assert done.code == 0
+    assert kept == [{}]
+    (line,) = (line for line in done.err.splitlines() if "meanwhile" in line)
+    assert line.startswith(f"convattn verify: {proofs / 's' / 'b.py'} changed meanwhile")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (claim("S.x", evidence("fail('off by 0.5')")), "off by 0.5"),
+        (claim("S.x", evidence("error()")), "no such thing"),
+        (claim("S.x", evidence("None")), "returned None"),
+        (
+            claim("S.x", evidence("time.sleep(0.5) or os._exit(3)")),
+            "the worker process died with exit code 3",
+        ),
+        (claim("S.x", evidence("absent('no accelerator')")), "none of its evidence was run"),
+        (
+            claim(
+                "S.x",
+                evidence(level="ENCLOSED", name="ball"),
+                evidence("absent('no accelerator')", level="BOUNDED", name="run"),
+                kinds="Kind.LIMIT",
+            ),
+            "not reached, though its kind requires it: BOUNDED",
+        ),
+        (claim("S.finite"), "the id S.finite is already taken by s/b.py"),
+        (
+            claim("S.x").replace("(\n    Evidence", "() and (\n    Evidence"),
+            "evidence=(), but expected",
+        ),
+        ("import nowhere", "No module named 'nowhere'"),
+        ("CLAIM = None", "CLAIM=None"),
+        (claim("S.x").replace("Printed.", "Text."), "lacks Printed"),
+    ],
+)
+def test_verify_fails_if_one_file_does(convattn_command, proofs, text, message):
+    write(proofs, s__x=text)
+    done = convattn_command("verify", "--proofs", proofs)
+    assert done.code == 1
+    result = "is incomplete" if "lambda run: absent" in text else "fails"
+    assert f"The evidence for 1 of 3 claims {result}." in done.out
+    assert message in done.out
+
+
+def test_quick_runs_quick_evidence_and_does_not_ask_for_every_level(convattn_command, tmp_path):
+    slow = evidence("fail('slow')", level="BOUNDED", name="slow", quick=False)
+    quick = evidence("str(run.quick)", level="ENCLOSED", name="quick")
+    write(tmp_path, p__a=claim("S.a", quick, slow, kinds="Kind.LIMIT"))
+    assert convattn_command("verify", "--proofs", tmp_path, "--quick").code == 0
+    assert convattn_command("verify", "--proofs", tmp_path).code == 1
+    write(tmp_path, p__b=claim("S.b", evidence(quick=False)))
+    done = convattn_command("verify", "--proofs", tmp_path, "--quick")
+    assert done.code == 1
+    assert "no evidence is marked quick" in done.out
+
+
+def test_levels_are_chosen_and_claims_without_them_are_counted(convattn_command, proofs, tmp_path):
+    target = tmp_path / "j.json"
+    words = ("verify", "--proofs", proofs, "--json", target)
+    done = convattn_command(*words, "--level", "proved")
+    assert done.code == 0
+    assert "1 claims left out" in done.out
+    document = json.loads(target.read_text())
+    assert [item["id"] for item in document["claims"]] == ["C20.lemma1"]
+    assert [item["level"] for item in document["claims"][0]["evidence"]] == ["PROVED"]
+    assert document["environment"]["options"]["levels"] == ["PROVED"]
+    assert document["environment"]["options"]["left_out"] == 1
+    done = convattn_command(*words, "--level", "PROVED", "--level", "TESTED")
+    assert len(json.loads(target.read_text())["claims"]) == 2
+
+
+def test_claims_are_chosen_by_id_and_pattern(convattn_command, proofs):
+    write(proofs, s__x="1/0")
+    done = convattn_command("verify", "--proofs", proofs, "--claim", "C20.*")
+    assert done.code == 0
+    assert "1 claim: 1 holds" in done.out
+    assert "could not be loaded: s/x.py" in done.err
+    words = ("--claim", "C20.lemma1", "--claim", "S.finite")
+    assert "2 claims: 2 hold" in convattn_command("verify", "--proofs", proofs, *words).out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--claim", "C20.lema1"], "no claim matches 'C20.lema1'; closest ids: C20.lemma1"),
+        (["--level", "PROVEN"], "--level got 'PROVEN', but expected one of PROVED, CERTIFIED"),
+        (["--level", "ENCLOSED"], "none of the 2 selected claims has evidence of level ENCLOSED"),
+        (["--jobs", "0"], "--jobs got 0, but expected at least 1"),
+        (["--timeout", "0"], "--timeout got 0.0, but expected a positive number"),
+        (["--timeout", "nan"], "--timeout got nan, but expected a positive number"),
+        (["--certificates", "/nowhere"], "--certificates got /nowhere, which is not a directory"),
+        (["--json", "/nowhere/j.json"], "--json got /nowhere/j.json, but the directory /nowhere"),
+        (["--json", "/"], "which is a directory"),
+        (["--proofs", "/nowhere"], "--proofs got /nowhere, which is not a directory"),
+    ],
+)
+def test_wrong_use_of_verify_exits_2_with_one_line(convattn_command, proofs, words, message):
+    done = convattn_command("verify", "--proofs", proofs, *words)
+    assert done.code == 2
+    assert done.out == ""
+    (line,) = done.err.splitlines()
+    assert line.startswith("convattn verify: ")
+    assert message in line
+
+
+def test_a_directory_without_proofs_exits_2(convattn_command, tmp_path):
+    done = convattn_command("verify", "--proofs", tmp_path)
+    assert done.code == 2
+    assert "it has no proof files" in done.err
+
+
+@pytest.mark.slow
+def test_verify_report(convattn_command, proofs, tmp_path):
+    write(proofs, s__c=claim("S.wrong", evidence("require(False, '1 < 0')")), s__d="1/0")
+    folder = tmp_path / "new" / "report"
+    done = convattn_command("verify", "--proofs", proofs, "--jobs", 1, "--report", folder)
+    assert done.code == 1
+    assert f"the report: {folder / 'index.html'}" in done.out
+    assert [path.name for path in folder.iterdir()] == ["index.html"]
+    text = (folder / "index.html").read_text("utf-8")
+    for part in ('data-id="C20.lemma1"', "The evidence fails for S.wrong, s/d.py.", "1 &lt; 0"):
+        assert part in text
+
+
+def test_a_report_that_cannot_be_written_is_refused_first(convattn_command, proofs, tmp_path):
+    (tmp_path / "taken").write_text("")
+    done = convattn_command("verify", "--proofs", proofs, "--report", tmp_path / "taken")
+    assert done.code == 2
+    assert "--report got" in done.err
+    assert "is a file" in done.err
+    assert "evidence:" not in done.out

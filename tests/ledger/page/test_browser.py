@@ -1,0 +1,166 @@
+"""The report in a browser: filters, search, graph, keyboard, themes, a phone, paper, axe-core."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import serious, wait_until
+
+pytestmark = pytest.mark.browser
+FOCUSED = "document.activeElement.id || document.activeElement.closest('[id]')?.id"
+CHANGED = "([name, old]) => document.getElementById(name).textContent !== old"
+# axe-core takes seconds for each thousand elements, and claims and sources are all alike.
+FEWER = """() => {
+    const kept = ["s-finite", "c20-alpha46", "c20-heads16", "l21-theorem1"];
+    document.querySelectorAll(".claim").forEach((n) => kept.includes(n.id) || n.remove());
+    document.querySelectorAll("#sources details:nth-of-type(n+3)").forEach((n) => n.remove());
+    document.querySelectorAll("#environment tr:nth-of-type(n+9)").forEach((n) => n.remove());
+}"""
+DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 375, "height": 800}
+
+
+@pytest.fixture
+def opened(new_page: Callable[..., Any], report_file: Path) -> Callable[..., Any]:
+    """Opens the report; a request to anywhere fails the test."""
+
+    def open_report(anchor: str = "", **options: Any) -> Any:
+        page = new_page(**{"viewport": DESKTOP, **options})
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(report_file.as_uri() + anchor)
+        assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+        return page
+
+    return open_report
+
+
+def visible_claims(page: Any) -> list[str]:
+    return page.evaluate(
+        """[...document.querySelectorAll(".claim")]
+            .filter((node) => node.offsetParent).map((node) => node.dataset.id)"""
+    )
+
+
+def test_filters_and_search(opened: Callable[..., Any]) -> None:
+    page = opened()
+    whole = visible_claims(page)
+    assert len(whole) == 83
+    page.select_option("#paper", "C20")
+    page.select_option("#verdict", "refuted")
+    assert visible_claims(page) == ["C20.alpha46", "C20.lemma3", "C20.rank"]
+    assert page.inner_text("#count") == "3 of 83 claims"
+    page.fill("#search", "subnormal FLOAT32")
+    assert visible_claims(page) == ["C20.alpha46"]
+    page.fill("#search", "no claim says zyxwv")
+    assert visible_claims(page) == []
+    page.click("button[type=reset]")
+    wait_until(page, "document.getElementById('count').textContent === '83 of 83 claims'")
+    page.select_option("#level", "ENCLOSED")
+    assert 0 < len(visible_claims(page)) < 83
+
+
+def test_a_link_opens_what_is_folded_and_shows_what_is_filtered(opened: Callable[..., Any]) -> None:
+    page = opened("#coq-foundation-rank.family_rank")
+    assert page.locator("#coq-foundation-rank\\.family_rank").is_visible()
+    page.select_option("#paper", "C20")
+    page.evaluate("location.hash = '#s-finite'")
+    wait_until(page, "document.getElementById('s-finite').offsetParent !== null")
+
+
+def test_a_malformed_fragment_does_no_harm(opened: Callable[..., Any]) -> None:
+    page = opened("#%E0%A4%A")
+    page.locator('.node[data-node="S.finite"]').focus()
+    assert page.inner_text("#graph-text").startswith("S.finite stands on")
+
+
+def test_the_graph_shows_what_a_claim_stands_on(opened: Callable[..., Any]) -> None:
+    page = opened("#graph")
+    node = page.locator('.node[data-node="L21.theorem5"]')
+    node.focus()
+    near = page.evaluate("[...document.querySelectorAll('.node.near')].map((n) => n.dataset.node)")
+    assert {"L21.theorem5", "S.heads", "foundation/rank.v"} <= set(near)
+    assert "B19.sac" not in near
+    assert page.inner_text("#graph-text").startswith("L21.theorem5 stands on ")
+    page.keyboard.press("Enter")
+    assert page.evaluate("location.hash") == "#l21-theorem5"
+    page.locator("#search").focus()
+    assert page.locator(".node.near").count() == 0
+
+
+def test_by_keyboard_alone(opened: Callable[..., Any]) -> None:
+    page = opened()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    seen = set()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        seen.add(page.evaluate(FOCUSED))
+        outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+        inside_graph = page.evaluate("Boolean(document.activeElement.closest('.node'))")
+        assert outline != "none" or inside_graph
+    assert {"theme", "preset", "kernel", "form", "strength", "model", "patch-4"} <= seen
+    assert {"form-5", "last-5", "strength-5"} <= seen
+    for figure in ("", "-5"):
+        page.locator(f"#strength{figure}").focus()
+        before = page.inner_text(f"#strength-label{figure}")
+        page.keyboard.press("ArrowLeft")
+        wait_until(page, CHANGED, [f"strength-label{figure}", before])
+    page.locator("#search").focus()
+    page.keyboard.type("S.finite")
+    assert "S.finite" in visible_claims(page)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_themes_and_widths(opened: Callable[..., Any], scheme: str, size: dict[str, int]) -> None:
+    page = opened(viewport=size, color_scheme=scheme)
+    assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (background == "rgb(21, 23, 26)") == (scheme == "dark")
+    page.select_option("#theme", "light" if scheme == "dark" else "dark")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != background
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_is_serious(opened: Callable[..., Any], scheme: str) -> None:
+    page = opened(viewport=PHONE if scheme == "light" else DESKTOP, color_scheme=scheme)
+    page.evaluate(FEWER)
+    page.evaluate(
+        "document.querySelectorAll('#s-finite details').forEach((n) => { n.open = true; })"
+    )
+    assert serious(page) == []
+
+
+def test_what_is_serious_is_found(opened: Callable[..., Any]) -> None:
+    page = opened()
+    page.evaluate(FEWER)
+    page.evaluate(
+        "document.querySelector('#theme').parentElement.replaceWith(document.querySelector('#theme'))"
+    )
+    assert any("name" in problem for problem in serious(page))
+
+
+def test_on_paper(opened: Callable[..., Any]) -> None:
+    page = opened()
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("#s-finite details").first.evaluate("(node) => node.open")
+    assert not page.locator("#figures").is_visible()
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    page.emulate_media(media="screen")
+    page.evaluate("window.print = () => dispatchEvent(new Event('printed'))")
+    page.locator("[data-print='errata-c20']").click()
+    page.emulate_media(media="print")
+    assert page.locator("#errata-c20").is_visible()
+    assert not page.locator("#errata-l21").is_visible()
+    assert not page.locator("#claims").is_visible()
+    assert page.pdf(format="A4").count(b"/Type /Page\n") in (1, 2)
+
+
+def test_without_javascript_everything_but_the_figures_is_there(opened: Callable[..., Any]) -> None:
+    page = opened(java_script_enabled=False)
+    assert page.locator("#s-finite").is_visible()
+    assert page.locator(".graph .node").count() > 100
+    for control in ("#search", "#strength", "#theme", "[data-print]"):
+        assert not page.locator(control).first.is_visible()

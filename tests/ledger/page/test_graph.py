@@ -1,0 +1,70 @@
+"""The graph of the claims: its arrows are uses, none follows from others, none is forgotten."""
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+from ledger.page.conftest import outcome_of
+
+from convattn_ledger.coq.sources import read_project
+from convattn_ledger.coq.statements import items
+from convattn_ledger.discovery import PAPERS, discover
+from convattn_ledger.locations import coq_directory, proofs_directory
+from convattn_ledger.page.graph import Graph, Node, build_graph, columns, draw, drawn_edges
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    project = read_project(coq_directory())
+    outcome = outcome_of(discover(proofs_directory()))
+    return build_graph(outcome.claims, project, items(project))
+
+
+def reached(edges: list[tuple[str, str]], name: str) -> set[str]:
+    seen = {name}
+    while new := {other for one, other in edges if one in seen} - seen:
+        seen |= new
+    return seen
+
+
+@pytest.mark.slow
+def test_every_claim_is_a_node_and_known_uses_are_arrows(graph: Graph) -> None:
+    some = {"S.finite", "C20.lemma1", "foundation/attention.v", "checker/rank.v"}
+    assert some <= set(graph.nodes)
+    assert "S.heads" in graph.uses["L21.theorem5"]  # its Coq file requires that of S.heads
+    assert "foundation/patches.v" in graph.uses["S.finite"]
+    assert graph.nodes["C20.alpha46"].verdict == "refuted"
+    assert graph.nodes["S.finite"].level == "PROVED"
+
+
+@pytest.mark.slow
+def test_nothing_stands_on_itself(graph: Graph) -> None:
+    edges = [(one, other) for one, found in graph.uses.items() for other in found]
+    for name in graph.nodes:
+        assert not any(name in reached(edges, other) for other in graph.uses[name])
+
+
+@pytest.mark.slow
+def test_what_is_drawn_reaches_what_is_used(graph: Graph) -> None:
+    edges = drawn_edges(graph)
+    assert len(edges) < sum(map(len, graph.uses.values()))
+    for name, found in graph.uses.items():
+        assert found <= reached(edges, name)
+    without = edges[1:]
+    assert any(not found <= reached(without, name) for name, found in graph.uses.items())
+
+
+@pytest.mark.slow
+def test_the_picture_has_every_node_once_without_overlap(graph: Graph) -> None:
+    picture = draw(graph, list(PAPERS))
+    ElementTree.fromstring(picture.replace('viewBox="', 'data-box="'))
+    assert sorted(re.findall(r'data-node="([^"]+)"', picture)) == sorted(graph.nodes)
+    places = re.findall(r'<rect x="([\d.]+)" y="([\d.]+)"', picture)
+    assert len(set(places)) == len(graph.nodes)
+    names = [name for name, _ in columns(graph, list(PAPERS))]
+    assert names[-3:] == ["checker", "definitions", "extracted"]
+
+
+def test_names_are_escaped() -> None:
+    node = Node('<b "', "<b>", "#", "S", "holds", "PROVED")
+    assert "<b" not in draw(Graph({node.name: node}, {node.name: frozenset()}), ["S"])

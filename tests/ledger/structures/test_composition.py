@@ -1,0 +1,88 @@
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_dtype, assert_equal
+from ledger.structures.basis_cases import case, operands, slow_convolution
+
+from convattn_ledger.structures import (
+    DenseBasis,
+    ShiftBasis,
+    SparseBasis,
+    StructuredConvolution,
+    compose,
+    compose_bases,
+    dense_basis,
+    shift_basis,
+    sparse_basis,
+)
+
+GRID = shift_basis((5,), [1, 0, -2])  # takes the five outputs of the dense and sparse cases
+BASES = {
+    "dense": case("dense")[0],
+    "sparse": case("sparse")[0],
+    "shift": GRID,
+}
+TYPES = {
+    ("dense", "shift"): DenseBasis,
+    ("sparse", "shift"): SparseBasis,
+    ("shift", "shift"): SparseBasis,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("first", "second"), TYPES)
+def test_the_composite_is_one_after_the_other(first, second) -> None:
+    one, two = BASES[first], BASES[second]
+    left, right = (np.asarray(basis.matrices(), np.int64) for basis in (one, two))
+    x, before = operands(left, (2, 3))
+    _, after = operands(right, (3, 4), seed=2)
+    both = compose(StructuredConvolution(one, before), StructuredConvolution(two, after))
+    assert type(both.basis) is TYPES[first, second]
+    assert_equal(both.basis.matrices(), [a @ b for a in left for b in right])
+    assert_equal(both.theta, [a @ b for a in before for b in after])
+    expected = slow_convolution(right, slow_convolution(left, x, before), after)
+    assert_equal(both(jnp.asarray(x, jnp.float64)), expected)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "stays"),
+    [
+        ((0, 1), (2, 0), True),
+        ((1, 1), (1, 2), True),
+        ((-1, 1), (-1, 0), True),
+        ((1, 0), (-1, 0), False),
+        ((0, 1), (1, -1), False),
+        ((3, 1), (1, -1), True),  # nothing is left of the first axis
+    ],
+)
+def test_shifts_stay_shifts_where_no_node_is_lost(first, second, stays) -> None:
+    grid = (4, 3)
+    one, two = shift_basis(grid, [first]), shift_basis(grid, [second])
+    both = compose_bases(one, two)
+    assert isinstance(both, ShiftBasis) == stays
+    assert_equal(both.matrices()[0], one.matrices()[0] @ two.matrices()[0])
+
+
+def test_grids_of_the_same_nodes_but_another_shape() -> None:
+    one, two = shift_basis((2, 3), [(0, 1)]), shift_basis((3, 2), [(0, 1)])
+    both = compose_bases(one, two)
+    assert isinstance(both, SparseBasis)
+    assert_equal(both.matrices()[0], one.matrices()[0] @ two.matrices()[0])
+
+
+def test_halves_stay_halves_however_they_are_stored() -> None:
+    half = jnp.asarray([[[1.0, 3.0]]], jnp.bfloat16)
+    other = jnp.asarray([[[256.0, 0.0], [1.0, 0.0]]], jnp.bfloat16)
+    for make in (sparse_basis, dense_basis):
+        both = compose_bases(make(half), make(other))
+        assert_dtype(both, "bfloat16")
+        assert_equal(both.matrices(), [[[260, 0]]])  # 259 to even, rounded once
+        assert_dtype(compose_bases(make(half), shift_basis(2, [1])), "bfloat16")
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    one = StructuredConvolution(GRID, jnp.ones((3, 2, 4)))
+    with pytest.raises(ValueError, match="expected 4 input channels"):
+        compose(one, one)
+    with pytest.raises(ValueError, match=r"second\.inputs=7, but expected 5"):
+        compose_bases(GRID, case("dense")[0])

@@ -1,0 +1,73 @@
+"""Masks and the softmax along columns: sums, zeros, and columns without any key."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_dtype, assert_equal, assert_within
+from strategies import small_integers
+
+from convattn_ledger.evidence.influence_rounding import column_weights_within
+from convattn_ledger.structures import column_softmax, masked_scores
+
+BLANKED = jnp.array([[True, False, False], [True, False, True]])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_columns_are_softmax_over_the_keys(dtype):
+    rng = np.random.default_rng(0)
+    scores, mask = small_integers(rng, 2, 5, 3), rng.random((5, 3)) < 0.5
+    mask[np.arange(3), np.arange(3)] = True
+    out = column_softmax(jnp.asarray(scores, dtype), jnp.asarray(mask))
+    assert_dtype(out, dtype)
+    within = column_weights_within(scores, dtype, mask)
+    assert_within(out, within.reference, within.bound)
+    assert not np.asarray(out)[:, ~mask].any()
+
+
+def test_masking_replaces_and_leaves_the_rest():
+    scores = jnp.array([[1.0, jnp.nan], [jnp.inf, -2.0]])
+    mask = jnp.array([[True, False], [False, True]])
+    assert_equal(masked_scores(scores, mask), [[1.0, -np.inf], [-np.inf, -2.0]])
+    assert_equal(column_softmax(scores, mask), np.eye(2))
+
+
+def test_integers_are_made_floats_and_halves_float32():
+    mask = jnp.array([[True, False]])
+    for dtype in ("int32", "bfloat16", "float16"):
+        assert_dtype(masked_scores(jnp.zeros((1, 2), dtype), mask), "float32")
+        assert_dtype(column_softmax(jnp.zeros((1, 2), dtype)), "float32")
+
+
+def test_a_blank_column_is_refused_where_it_can_be_seen():
+    message = r"^column 1 is masked everywhere, so its softmax is 0/0.*\(1 such columns\)"
+    scores = jnp.zeros(BLANKED.shape)
+    with pytest.raises(ValueError, match=message):
+        column_softmax(scores, BLANKED)
+    with pytest.raises(ValueError, match=message):
+        jax.jit(lambda s: column_softmax(s, BLANKED))(scores)  # the mask alone is concrete
+    blank = masked_scores(scores, BLANKED)
+    with pytest.raises(ValueError, match=r"column 1 of scores\[2\]"):
+        column_softmax(jnp.stack([scores, scores, blank]))
+    out = np.asarray(jax.jit(column_softmax)(scores, BLANKED))
+    assert np.isnan(out[:, 1]).all()
+    assert_equal(out[:, [0, 2]], [[0.5, 0], [0.5, 1]])
+
+
+@pytest.mark.slow
+def test_a_blank_column_is_zero_where_asked_for():
+    zero = lambda scores: column_softmax(scores, BLANKED, blank="zero")  # noqa: E731
+    assert_equal(zero(jnp.zeros((2, 3))), [[0.5, 0, 0], [0.5, 0, 1]])
+    assert_equal(jax.jit(zero)(jnp.zeros((2, 3))), [[0.5, 0, 0], [0.5, 0, 1]])
+    slope = jax.grad(lambda s: zero(s)[0].sum())(jnp.ones((2, 3)))
+    assert_equal(slope, [[0.25, 0, 0], [-0.25, 0, 0]])
+
+
+@pytest.mark.parametrize("function", [column_softmax, masked_scores])
+def test_additive_masks_are_refused_also_under_jit(function, unchecked):
+    """Read as True and False, an H of 0 and -∞ would mask what it lets through."""
+    scores, added = jnp.zeros((2, 2)), np.array([[0, -np.inf], [-np.inf, 0]])
+    for call in (function, lambda *arrays: jax.eval_shape(function, *arrays)):
+        with pytest.raises(ValueError, match="pass the boolean mask, or add H to the scores"):
+            call(scores, added)

@@ -1,0 +1,106 @@
+"""Shifts of a grid, all of its outputs or every stride-th, by definition and against XLA."""
+
+import re
+from itertools import product
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_equal
+from jax import lax
+
+from convattn_ledger.structures import shift_basis, strided_basis, structured_convolution
+
+CASES = {  # grid, shifts, stride, padding
+    "line": ((7,), [(-1,), (0,), (1,)], 2, "SAME"),
+    "line, valid": ((8,), [(-2,), (1,), (0,)], 3, "VALID"),
+    "beyond the grid": ((4,), [(9,), (-9,), (3,), (4,), (-4,)], 2, "SAME"),
+    "one side": ((6,), [(2,), (4,)], 1, "VALID"),
+    "image": ((5, 4), [(0, 0), (1, -2), (-1, 1)], (2, 3), "SAME"),
+    "image, valid": ((5, 6), [(0, 0), (1, -2), (-1, 1)], (1, 2), "VALID"),
+    "stride beyond the grid": ((3, 2), [(0, 0), (1, 1)], 5, "SAME"),
+}
+
+
+def by_definition(grid, shifts, stride, padding):
+    """[start + stride·n - m = d_k] for all k, m, n."""
+    steps = np.broadcast_to(stride, len(grid))
+    high, low = np.max(shifts, 0), np.min(shifts, 0)
+    outputs = [
+        range(0, side, step) if padding == "SAME" else range(h, side + lo, step)
+        for side, step, h, lo in zip(grid, steps, high, low, strict=True)
+    ]
+    queries, keys = list(product(*outputs)), list(product(*map(range, grid)))
+    return np.array(
+        [[[int(tuple(np.subtract(q, m)) == d) for q in queries] for m in keys] for d in shifts]
+    )
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_matrices_are_their_definition(case):
+    grid, shifts, stride, padding = CASES[case]
+    basis = strided_basis(grid, shifts, stride, padding=padding)
+    expected = by_definition(*CASES[case])
+    assert_equal(basis.matrices(), expected)
+    assert basis.nonzeros == expected.sum()
+    whole = by_definition(grid, shifts, 1, "SAME")
+    assert_equal(shift_basis(grid, shifts).matrices(), whole)
+    x = np.random.default_rng(1).integers(-9, 10, (2, whole.shape[1], 3))
+    read = shift_basis(grid, shifts).gather(jnp.asarray(x))
+    assert_equal(read, np.einsum("kmn,bmp->bknp", whole, x))
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+def test_xla(padding):
+    """δ = -d from -1 to 1 and from 0 to 1, strides 2 and 3."""
+    grid, taps = (7, 8), list(product((-1, 0, 1), (0, 1)))
+    basis = strided_basis(grid, [(-a, -b) for a, b in taps], (2, 3), padding=padding)
+    rng = np.random.default_rng(5)
+    x, kernel = rng.integers(-9, 9, (2, *grid, 3)), rng.integers(-9, 9, (3, 2, 3, 4))
+    pads = [(1, 1), (0, 1)] if padding == "SAME" else [(0, 0), (0, 0)]
+    expected = lax.conv_general_dilated(
+        x.astype(float),
+        kernel.astype(float),
+        (2, 3),
+        pads,
+        dimension_numbers=("NHWC", "HWIO", "NHWC"),
+    )
+    result = structured_convolution(x.reshape(2, -1, 3), basis, kernel.reshape(6, 3, 4))
+    assert_equal(result.reshape(expected.shape), expected)
+
+
+def test_the_basis_is_static() -> None:
+    basis = shift_basis((2, 3), [(0, 1), (1, 0)])
+    assert jax.tree.leaves(basis) == []
+    assert hash(basis) == hash(shift_basis((2, 3), [(0, 1), (1, 0)]))
+    assert basis != shift_basis((2, 3), [(1, 0), (0, 1)])
+
+
+def test_nothing_of_the_size_of_a_matrix_is_made() -> None:
+    basis = shift_basis((1000, 1000), [(0, 1), (1, 0)])
+    assert basis.nonzeros == 2 * 999 * 1000
+    text = str(jax.make_jaxpr(basis.gather)(jnp.zeros((1, 10**6, 1), jnp.float32)))
+    assert "1,2,1000000,1" in text
+    assert "1000000,1000000" not in text
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: shift_basis((), [()]), "at least one axis"),
+        (lambda: shift_basis((3, 0), [(0, 0)]), "a side of the grid=0"),
+        (lambda: shift_basis(2.0, [0]), "a side of the grid=2.0"),
+        (lambda: shift_basis(3, []), "one shift"),
+        (lambda: shift_basis((3, 4), [(1,)]), "as many integers in each shift"),
+        (lambda: shift_basis(3, [0.9]), "a shift=0.9, but expected an integer"),
+        (lambda: shift_basis(3, [1, 0, 1]), "holds [(1,)] more than once"),
+        (lambda: strided_basis(5, [-3, 3], 1, padding="VALID"), "window of (7,) nodes"),
+        (lambda: strided_basis(5, [0], (1, 1)), "stride=(1, 1)"),
+        (lambda: strided_basis(5, [0], 0), "stride=0"),
+        (lambda: strided_basis(5, [0], padding="EDGE"), "padding='EDGE'"),
+    ],
+)
+def test_mistakes_are_refused(call, message, unchecked) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        call()
