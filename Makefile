@@ -4,7 +4,6 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= auto
-MINUTES ?= 60
 TIMES ?= 50
 READER ?= all
 INPUTS ?= 10000
@@ -33,7 +32,7 @@ COQ_PACKAGES := coq libcoq-mathcomp-algebra libcoq-mathcomp-algebra-tactics libc
 OCAML_PACKAGES := ocaml-nox ocaml-findlib libzarith-ocaml-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help install docs note verify report quick prove check second-checker audit experiment two-phase network bench bench-training orders test strict test-all soak crash fuzz torch coverage mutants-of lint types doctest certificates corpora ledger data lock build clean
+.PHONY: help accelerator install docs note verify report quick prove check second-checker audit experiment two-phase network bench bench-training orders test strict test-all soak crash fuzz torch coverage mutants-of lint types doctest certificates corpora ledger data lock build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -100,6 +99,9 @@ bench: $(STAMP) ## time and memory of the back ends beside dense attention and l
 bench-training: $(STAMP) ## a training step beside its PyTorch form and its plain form, into build/bench/
 	$(BIN)/python experiments/training_bench.py --json build/bench/training.json
 
+accelerator: $(STAMP) ## check, time and train on this device in MINUTES=25, into build/accelerator/; again: it goes on
+	$(BIN)/convattn accelerator --minutes $(or $(MINUTES),25) --output build/accelerator $(if $(DATA),--data $(DATA))
+
 orders: $(STAMP) ## time the three orders of a structured convolution against the cost model
 	$(BIN)/python experiments/contraction_orders.py
 
@@ -115,7 +117,7 @@ test-all: $(STAMP) ## run all tests in parallel, with more generated examples
 	HYPOTHESIS_PROFILE=ci $(TEST)
 
 soak: $(STAMP) ## run the property tests with fresh seeds, MINUTES=60 by default, and print what fails as examples
-	$(BIN)/python scripts/reliability/soak.py --minutes $(MINUTES)
+	$(BIN)/python scripts/reliability/soak.py --minutes $(or $(MINUTES),60)
 
 crash: $(STAMP) ## kill the writer of files at each of its calls, and TIMES=50 training runs at four random moments each
 	$(BIN)/python scripts/reliability/crash.py

@@ -20,6 +20,8 @@ running it raises what a fresh process holds.
 import argparse
 import json
 import sys
+import time
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -27,15 +29,16 @@ from typing import Any
 from benchmarks.cases import CASES
 from benchmarks.environment import environment
 from benchmarks.growth import growths
+from benchmarks.peak import peak
 from benchmarks.plot import figure_bytes
 from benchmarks.rounds import resident_of, rounds
-from benchmarks.rows import Row
+from benchmarks.rows import Row, by_group, ratio, row_from_json
 from benchmarks.settings import GIB, Settings
 from benchmarks.table import print_round, print_summary
 from benchmarks.targets import targets
 from rich.console import Console
 
-from convattn.cli.running import guarded
+from convattn.cli.running import UsageError, guarded
 from convattn.fast.selection import BACK_ENDS
 from convattn.files import write_file
 
@@ -80,6 +83,9 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--json", type=Path, help="where to write everything that was measured")
     parser.add_argument("--plot", type=Path, help="where to draw time and memory, .png or .svg")
     parser.add_argument("--output-dir", type=Path, help="folder for bench.json and bench.png")
+    parser.add_argument(
+        "--resume", action="store_true", help="go on with what the JSON file holds already"
+    )
     parser.add_argument("--date", help="the day of the run, for the record")
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that all runs")
     parser.add_argument(
@@ -114,16 +120,59 @@ def settings_from(given: argparse.Namespace) -> Settings:
     )
 
 
-def record(rows: list[Row], settings: Settings, date: str | None) -> dict[str, Any]:
-    """Everything that was measured, as JSON."""
+def record(
+    rows: list[Row], settings: Settings, date: str | None, reached: dict[str, float]
+) -> dict[str, Any]:
+    """Everything that was measured, as JSON.
+
+    Args:
+        rows: In the order in which they were measured.
+        settings: Of the run.
+        date: Of the run.
+        reached: What the device reaches at best.
+    """
     growth = growths(rows)
     return {
         "environment": environment(date),
         "settings": vars(settings),
+        "peak": reached,
         "growth": [row._asdict() for row in growth],
         "targets": [target._asdict() for target in targets(rows, growth, settings.batch)],
-        "rows": [row.to_json() for row in rows],
+        "rows": [
+            {**row.to_json(), "over_convolution": over}
+            for row, over in zip(rows, over_convolution(rows), strict=True)
+        ],
     }
+
+
+def over_convolution(rows: Iterable[Row]) -> list[tuple[float, float, float] | None]:
+    """Of each row the quartiles of its time over the convolution's, where both were timed."""
+    rows, found = list(rows), []
+    groups = by_group(row for row in rows if row.skipped is None)
+    for row in rows:
+        floor = groups.get(row.group, {}).get("lax.conv")
+        known = floor is not None and row.skipped is None
+        found.append(ratio(row, floor) if known and floor is not None else None)
+    return found
+
+
+def earlier(path: Path, settings: Settings) -> tuple[list[Row], dict[str, float] | None]:
+    """The rows of an earlier part of this run, and what the device reached then.
+
+    Raises:
+        UsageError: If the file holds a run with other settings, or is damaged.
+    """
+    if not path.exists():
+        return [], None
+    try:
+        held = json.loads(path.read_text("utf-8"))
+        same = held["settings"] == json.loads(json.dumps(vars(settings)))
+        rows = [row_from_json(row) for row in held["rows"]]
+    except (ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"{path} is damaged ({error!r}); delete it to begin anew") from error
+    if not same:
+        raise UsageError(f"{path} holds a run with other settings; give its options, or delete it")
+    return rows, held.get("peak")
 
 
 def main() -> None:
@@ -146,14 +195,18 @@ def main() -> None:
             parser.error(f"--plot {plot_path}, but the name should end in .png or .svg")
         if find_spec("matplotlib") is None:
             parser.error("--plot needs matplotlib; pip install matplotlib, or leave --plot out")
+    if given.resume and json_path is None:
+        parser.error("--resume goes on with a file: give --json or --output-dir too")
     console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
-    rows: list[Row] = []
+    resumed = given.resume and json_path is not None
+    rows, reached = earlier(json_path, settings) if resumed else ([], None)
+    reached = reached or peak(settings, time.perf_counter)
     said: set[tuple[str, str, str]] = set()
-    for measured in rounds(settings):
+    for measured in rounds(settings, list(rows)):
         rows += measured
         print_round(console, measured, said)
         if json_path is not None:
-            content = json.dumps(record(rows, settings, given.date), indent=1) + "\n"
+            content = json.dumps(record(rows, settings, given.date, reached), indent=1) + "\n"
             write_file(json_path, content.encode())
     growth = growths(rows)
     print_summary(console, rows, growth, targets(rows, growth, settings.batch))

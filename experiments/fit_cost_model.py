@@ -1,7 +1,7 @@
 """Fits the rates of the cost model of the fast back ends to what the benchmark has measured.
 
-Source    the rates are `RATES` in convattn.fast.cost_model
-Command   python experiments/fit_cost_model.py bench.json [more.json …]
+Source    the rates are those of convattn.fast.cost_model
+Command   python experiments/fit_cost_model.py bench.json [more.json …] [--json FILE] [--install]
 Expected  the model's choice is the fastest back end, or within 10 % of it, nearly always
 Cost      a second
 
@@ -23,8 +23,9 @@ from scipy.optimize import nnls
 
 from convattn.cli.running import guarded
 from convattn.fast.backend import Work
-from convattn.fast.cost_model import RATES, Rates
+from convattn.fast.cost_model import Rates, rates_file, rates_of, read_rates
 from convattn.fast.selection import BACK_ENDS
+from convattn.files import write_file
 
 CLOSE = 1.1
 NOT_CHOSEN = ("windowed",)
@@ -86,17 +87,39 @@ def choices(rows: Iterable[Row], rates: Rates) -> list[Choice]:
     return made
 
 
-def read(paths: Iterable[Path]) -> tuple[str, list[Row]]:
-    """The platform and the rows of several files of bench.py.
+def read(paths: Iterable[Path]) -> tuple[str, str, list[Row]]:
+    """The platform, the kind of device and the rows of several files of bench.py.
 
     Raises:
-        ValueError: Where they come from several platforms.
+        ValueError: Where they come from several platforms or kinds of devices.
     """
     records: list[dict[str, Any]] = [json.loads(path.read_text()) for path in paths]
-    platforms = {record["environment"]["backend"] for record in records}
-    if len(platforms) != 1:
-        raise ValueError(f"files from {sorted(platforms)}, but one platform is fitted at a time")
-    return platforms.pop(), [row_from_json(row) for record in records for row in record["rows"]]
+    places = {
+        (record["environment"]["backend"], record["environment"]["device"]) for record in records
+    }
+    if len(places) != 1:
+        raise ValueError(f"files from {sorted(places)}, but one device is fitted at a time")
+    rows = [row_from_json(row) for record in records for row in record["rows"]]
+    return *places.pop(), rows
+
+
+def total_regret(rows: Iterable[Row], rates: Rates) -> float:
+    """By how much its choices are slower than the fastest, over all cases and sizes."""
+    return sum(choice.regret - 1 for choice in choices(rows, rates))
+
+
+def installed(device: str, rows: list[Row], fitted: Rates, standing: Rates) -> str:
+    """Write rates where `auto` reads them, if they choose no worse: what was done, in words."""
+    before, after = total_regret(rows, standing), total_regret(rows, fitted)
+    losses = f"choices lose {after:.2f} times the fastest in all, {before:.2f} as it stands"
+    if after > before:
+        return f"The rates that stand are kept: {losses}."
+    path = rates_file()
+    known = {kind: rates._asdict() for kind, rates in read_rates(path).items()}
+    content = json.dumps({**known, device: fitted._asdict()}, indent=1, sort_keys=True) + "\n"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_file(path, content.encode())
+    return f"The fitted rates stand in {path}, where backend='auto' reads them: {losses}."
 
 
 def describe(name: str, rows: list[Row], rates: Rates) -> None:
@@ -121,14 +144,25 @@ def describe(name: str, rows: list[Row], rates: Rates) -> None:
 def main() -> None:
     """Fit, and print the rates for pasting besides those that stand in the library."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("json", type=Path, nargs="+", help="files of bench.py --json")
-    platform, rows = read(parser.parse_args().json)
-    rates = fitted_rates(rows)
-    if platform in RATES:
-        describe("as it stands", rows, RATES[platform])
-    describe("fitted", rows, rates)
-    values = ", ".join(f"{rate:.1e}" for rate in rates)
+    parser.add_argument("files", metavar="FILE", type=Path, nargs="+", help="of bench.py --json")
+    parser.add_argument("--json", type=Path, help="where to write the rates")
+    parser.add_argument(
+        "--install", action="store_true", help="put them where backend='auto' reads them"
+    )
+    given = parser.parse_args()
+    platform, device, rows = read(given.files)
+    fitted, standing = fitted_rates(rows), rates_of(platform)
+    describe("as it stands", rows, standing)
+    describe("fitted", rows, fitted)
+    values = ", ".join(f"{rate:.1e}" for rate in fitted)
     print(f'"{platform}": Rates({values})')
+    said = "The rates were not installed."
+    if given.install:
+        said = installed(device, rows, fitted, standing)
+        print(said)
+    if given.json is not None:
+        found = {"device": device, "platform": platform, "says": said, "rates": fitted._asdict()}
+        write_file(given.json, (json.dumps(found, indent=1) + "\n").encode())
 
 
 if __name__ == "__main__":

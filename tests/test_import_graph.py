@@ -53,6 +53,7 @@ ROOMS = {
         "two_phase": ("models", "training", "runs", "analysis"),
         "records": ("data", "models", "training", "runs", "analysis", "two_phase"),
         "explorer": ("models", "runs", "analysis", "two_phase"),
+        "accelerator": ("training", "runs"),
     },
 }
 ROOMS["convattn_lab"]["commands"] = tuple(ROOMS["convattn_lab"])

@@ -1,30 +1,29 @@
-"""The cases: a layer, its sizes, and who competes on it besides the back ends."""
+"""The cases: a layer or a network, its sizes, and who competes on it."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from benchmarks import layers
-from benchmarks.layers import LayerMaker
+from benchmarks.contestants import Contestant, layer_contestants
+from benchmarks.networks import network_contestants
 from benchmarks.settings import Settings
 
 CONTENT_FEATURES = 64
 
 
 class Case(NamedTuple):
-    """One kind of layer.
+    """One kind of layer or network.
 
     Attributes:
         name: Of the case, as `--cases` takes it.
-        layer: Makes the layer for a side, a number of features and the settings.
         shapes: The pairs (side, features) that are timed, smaller sides first.
-        rivals: Who competes besides the back ends: `"grid"`, `"plain dense"`, `"lax.conv"`, `"maps
-            alone"`, `"torch"`.
+        contestants: Who competes on a side and a number of features, those who refuse included.
     """
 
     name: str
-    layer: LayerMaker
     shapes: Callable[[Settings], list[tuple[int, int]]]
-    rivals: tuple[str, ...]
+    contestants: Callable[[int, int, Settings], list[Contestant]]
 
 
 def all_shapes(settings: Settings) -> list[tuple[int, int]]:
@@ -42,18 +41,28 @@ def finite_shapes(settings: Settings) -> list[tuple[int, int]]:
     return [(4, 32), (8, 16)] if settings.quick else [(14, 768), (32, 64)]
 
 
+def network_shapes(settings: Settings) -> list[tuple[int, int]]:
+    """Images of CIFAR-10, and the width of ResNet20's first stage."""
+    return [(8, 4)] if settings.quick else [(32, 16)]
+
+
+def layer_case(
+    name: str, shapes: Callable[[Settings], list[tuple[int, int]]], rivals: tuple[str, ...]
+) -> Case:
+    """A layer of `benchmarks.layers`, by its name there, and who competes beside the back ends."""
+    return Case(name, shapes, partial(layer_contestants, getattr(layers, name), rivals))
+
+
 CASES = {
     case.name: case
     for case in (
-        Case(
-            "quadratic",
-            layers.quadratic,
-            all_shapes,
-            ("grid", "plain dense", "lax.conv", "maps alone", "torch"),
+        layer_case(
+            "quadratic", all_shapes, ("grid", "plain dense", "lax.conv", "maps alone", "torch")
         ),
-        Case("learned", layers.learned, all_shapes, ("plain dense", "lax.conv")),
-        Case("gaussian", layers.gaussian, all_shapes, ("plain dense", "lax.conv")),
-        Case("finite", layers.finite, finite_shapes, ("lax.conv",)),
-        Case("content", layers.content, narrow_shapes, ("plain dense", "lax.conv")),
+        layer_case("learned", all_shapes, ("plain dense", "lax.conv")),
+        layer_case("gaussian", all_shapes, ("plain dense", "lax.conv")),
+        layer_case("finite", finite_shapes, ("lax.conv",)),
+        layer_case("content", narrow_shapes, ("plain dense", "lax.conv")),
+        Case("resnet20", network_shapes, network_contestants),
     )
 }

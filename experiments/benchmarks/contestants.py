@@ -9,7 +9,7 @@ from jax import Array
 
 import convattn as ca
 from benchmarks import layers
-from benchmarks.cases import Case
+from benchmarks.layers import LayerMaker
 from benchmarks.measurement import Runner, jax_runner
 from benchmarks.plain_layer import convolution, maps_alone, plain_attention, plain_parameters
 from benchmarks.settings import Settings
@@ -54,13 +54,23 @@ class Contestant(NamedTuple):
     refusal: str | None = None
 
 
-def contestants(case: Case, side: int, features: int, settings: Settings) -> list[Contestant]:
-    """Everybody who is to compete on a case at a size, those who refuse included."""
-    layer = case.layer(side, features, settings)
+def layer_contestants(
+    make: LayerMaker, rivals: tuple[str, ...], side: int, features: int, settings: Settings
+) -> list[Contestant]:
+    """Everybody who is to compete on a layer at a size, those who refuse included.
+
+    Args:
+        make: The layer.
+        rivals: Who competes besides the back ends: `"grid"`, `"plain dense"`, `"lax.conv"`, `"maps
+            alone"`, `"torch"`.
+        side, features: Of images of side × side tokens.
+        settings: Of the run.
+    """
+    layer = make(side, features, settings)
     wanted = settings.back_ends
     names = [name for name in (*BACK_ENDS, "auto") if wanted is None or name in wanted]
     competing = [ours(name, name, layer, side, features, settings) for name in names]
-    for name in case.rivals:
+    for name in rivals:
         if name == "grid":
             grid = layers.grid_of_centers(side, features, settings)
             if wanted is None or "separable" in wanted:

@@ -28,15 +28,23 @@ class Memory(NamedTuple):
         return self.arguments + self.outputs + self.temporary
 
 
+class Cost(NamedTuple):
+    """What XLA counts in a compiled forward and backward pass: operations, and bytes accessed."""
+
+    flops: float
+    bytes: float
+
+
 class Runner(NamedTuple):
     """One contestant, ready to run: each function runs a pass that many times and waits.
 
-    `memory` is that of the forward and backward pass, or None where nobody can tell.
+    `memory` and `cost` are those of the forward and backward pass, or None where nobody can tell.
     """
 
     forward: Callable[[int], None]
     backward: Callable[[int], None]
     memory: Memory | None
+    cost: Cost | None = None
 
 
 class Times(NamedTuple):
@@ -61,6 +69,7 @@ def jax_runner(apply: Callable[[Any, Array], Array], parameters: Any, images: Ar
         lambda times: repeat(forward, (parameters, images), times),
         lambda times: repeat(backward, (parameters, images, cotangent), times),
         analysis(backward),
+        cost_of(backward),
     )
 
 
@@ -79,6 +88,19 @@ def analysis(compiled: Any) -> Memory | None:
     return Memory(
         found.argument_size_in_bytes, found.output_size_in_bytes, found.temp_size_in_bytes
     )
+
+
+def cost_of(compiled: Any) -> Cost | None:
+    """XLA's cost analysis of a compiled program, or None where the platform has none.
+
+    >>> cost_of(jax.jit(lambda x: x @ x).lower(jax.numpy.ones((4, 4))).compile()).flops
+    128.0
+    """
+    found = compiled.cost_analysis()
+    found = found[0] if isinstance(found, list) and found else found
+    if not found or "flops" not in found:
+        return None
+    return Cost(float(found["flops"]), float(found.get("bytes accessed", 0.0)))
 
 
 def take_turns(

@@ -1,13 +1,13 @@
 """Goes through the cases and sizes: who competes, who is left out and why, what was measured."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import jax
 
 from benchmarks.cases import CASES, Case
-from benchmarks.contestants import Contestant, contestants
+from benchmarks.contestants import Contestant
 from benchmarks.growth import predicted_seconds
 from benchmarks.measurement import Runner, take_turns
 from benchmarks.resident import in_fresh_process, resident_increase
@@ -19,27 +19,41 @@ SCRIPT = Path(__file__).resolve().parent.parent / "bench.py"
 History = dict[tuple[str, int, str], list[tuple[int, float]]]
 
 
-def rounds(settings: Settings) -> Iterator[list[Row]]:
-    """The rows of each case and size, as soon as they are measured."""
+def rounds(settings: Settings, before: Iterable[Row] = ()) -> Iterator[list[Row]]:
+    """The rows of each case and size, as soon as they are measured.
+
+    Args:
+        settings: Of the run.
+        before: Rows of an earlier part of it; their cases and sizes are not measured again.
+    """
     history: History = {}
+    remember(history, before)
+    measured = {row.group for row in before}
     for name, case in CASES.items():
         if settings.cases is not None and name not in settings.cases:
             continue
         for side, features in case.shapes(settings):
+            if (name, features, settings.batch, side) in measured:
+                continue
             rows = one_round(case, side, features, settings, history)
-            for row in rows:
-                if row.skipped is None:
-                    taken = row.forward_seconds + row.backward_seconds
-                    key = (name, features, row.contestant)
-                    history.setdefault(key, []).append((row.pixels, taken))
+            remember(history, rows)
             yield rows
+
+
+def remember(history: History, rows: Iterable[Row]) -> None:
+    """Add what rows took."""
+    for row in rows:
+        if row.skipped is None:
+            taken = row.forward_seconds + row.backward_seconds
+            key = (row.case, row.features, row.contestant)
+            history.setdefault(key, []).append((row.pixels, taken))
 
 
 def one_round(
     case: Case, side: int, features: int, settings: Settings, history: History
 ) -> list[Row]:
     """A row for everybody who competes on a case at a size."""
-    everybody = contestants(case, side, features, settings)
+    everybody = case.contestants(side, features, settings)
     runners: dict[str, Runner] = {}
     skipped: dict[str, str] = {}
     for contestant in everybody:
@@ -72,6 +86,7 @@ def one_round(
             memory=runners[contestant.name].memory if contestant.name in runners else None,
             resident=resident.get(contestant.name),
             work=None if contestant.work is None else list(contestant.work),
+            cost=runners[contestant.name].cost if contestant.name in runners else None,
         )
         for contestant in everybody
     ]
@@ -128,6 +143,6 @@ def resident_of(case: str, side: int, features: int, name: str, settings: Settin
     """Compile one contestant in this process and measure its forward and backward pass."""
     back_end = "separable" if name == "grid" else name
     alone = replace(settings, back_ends=(back_end,))
-    everybody = contestants(CASES[case], side, features, alone)
+    everybody = CASES[case].contestants(side, features, alone)
     runner = next(each for each in everybody if each.name == name).runner()
     return resident_increase(lambda: runner.backward(1))

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from benchmarks.measurement import Memory
+from benchmarks.measurement import Cost, Memory
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,7 @@ class Row:
         memory: Of the backward pass, by XLA's analysis.
         resident: By how many bytes it raised what a fresh process holds.
         work: Products, numbers moved, exponentials and calls, as the cost model is told.
+        cost: Of the backward pass, by XLA's analysis.
     """
 
     case: str
@@ -34,6 +35,7 @@ class Row:
     memory: Memory | None = None
     resident: int | None = None
     work: list[float] | None = None
+    cost: Cost | None = None
 
     @property
     def pixels(self) -> int:
@@ -66,14 +68,16 @@ class Row:
                 "median_forward": self.forward_seconds,
                 "median_backward": self.backward_seconds,
             }
-        return {**asdict(self), "memory": memory, **medians}
+        cost = None if self.cost is None else self.cost._asdict()
+        return {**asdict(self), "memory": memory, "cost": cost, **medians}
 
 
 def row_from_json(record: dict[str, Any]) -> Row:
     """The row that `to_json` has written."""
-    fields = {name: record[name] for name in Row.__dataclass_fields__}
-    if record["memory"] is not None:
-        fields["memory"] = Memory(*(record["memory"][name] for name in Memory._fields))
+    fields = {name: record[name] for name in Row.__dataclass_fields__ if name in record}
+    for name, kind in (("memory", Memory), ("cost", Cost)):
+        if record.get(name) is not None:
+            fields[name] = kind(*(record[name][part] for part in kind._fields))
     return Row(**fields)
 
 

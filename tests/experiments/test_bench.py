@@ -4,7 +4,7 @@ import sys
 import bench
 import pytest
 from benchmarks.cases import CASES
-from benchmarks.contestants import Contestant, contestants
+from benchmarks.contestants import Contestant
 from benchmarks.measurement import Memory, Runner
 from benchmarks.plot import figure_bytes
 from benchmarks.rounds import compiled, rounds, too_much
@@ -36,7 +36,7 @@ def test_options_reach_the_settings_and_quick_gives_way_to_them() -> None:
 
 
 def test_everybody_competes_on_the_quadratic_encoding() -> None:
-    names = {each.name for each in contestants(CASES["quadratic"], 4, 3, TINY)}
+    names = {each.name for each in CASES["quadratic"].contestants(4, 3, TINY)}
     assert names - {"torch"} == {
         *BACK_ENDS,
         "auto",
@@ -49,12 +49,12 @@ def test_everybody_competes_on_the_quadratic_encoding() -> None:
 
 def test_back_ends_that_are_not_asked_for_stay_away() -> None:
     settings = Settings(back_ends=("dense",))
-    names = {each.name for each in contestants(CASES["quadratic"], 4, 3, settings)}
+    names = {each.name for each in CASES["quadratic"].contestants(4, 3, settings)}
     assert names - {"torch"} == {"dense", "plain dense", "lax.conv", "maps alone"}
 
 
 def test_auto_says_whom_it_chose_and_refusals_keep_their_reason() -> None:
-    found = {each.name: each for each in contestants(CASES["content"], 4, 3, TINY)}
+    found = {each.name: each for each in CASES["content"].contestants(4, 3, TINY)}
     assert found["auto"].chose in BACK_ENDS
     assert found["auto"].work == found[found["auto"].chose].work
     assert found["separable"].refusal is not None

@@ -58,7 +58,10 @@ def test_choice_is_the_least_expected_and_regret_is_measured() -> None:
 def test_main_prints_rates_for_pasting(tmp_path, monkeypatch, capsys) -> None:
     rows = [*measured_rows(), row("separable", 2.0, work=[1e12, 0.0, 0.0, 0.0])]
     path = tmp_path / "bench.json"
-    record = {"environment": {"backend": "cpu"}, "rows": [each.to_json() for each in rows]}
+    record = {
+        "environment": {"backend": "cpu", "device": "cpu"},
+        "rows": [each.to_json() for each in rows],
+    }
     path.write_text(json.dumps(record))
     monkeypatch.setattr("sys.argv", ["fit_cost_model.py", str(path)])
     fit_cost_model.main()

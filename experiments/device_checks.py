@@ -1,0 +1,259 @@
+"""Checks every back end on this device against float64: values, gradients, several devices.
+
+Source    the bounds are `convattn_ledger.bounds.back_ends`
+Command   python experiments/device_checks.py [--json FILE] [--quick]
+Expected  every difference is within its bound
+Cost      a minute or two; --quick half of that
+
+Products are at the highest precision, so that a device that runs float32 products with fewer bits
+(TF32, passes of bfloat16) unasked fails. How far the default precision is off is measured beside
+it. The reference is the dense back end in float64 on the CPU, with its own bound. Where there are
+several devices, the images are spread over all of them too.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from benchmarks import layers
+from benchmarks.environment import environment
+from benchmarks.settings import Settings
+from jax import Array
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+import convattn as ca
+from convattn.cli.running import FAILED, SUCCESS, guarded
+from convattn.encodings.layer import AttentionLayer
+from convattn.fast.options import AttentionOptions, Window
+from convattn.fast.selection import BACK_ENDS
+from convattn.files import write_file
+from convattn.operators.shifts import TokenGrid
+from convattn_ledger.audit.matmul_precision import (
+    BITS,
+    MatmulPrecision,
+    measure_matmul_precision,
+)
+from convattn_ledger.bounds.back_ends.bounds import gradient_bounds, value_bound
+
+CASES = {
+    "quadratic": layers.quadratic,
+    "grid": layers.grid_of_centers,
+    "learned": layers.learned,
+    "gaussian": layers.gaussian,
+    "finite": layers.finite,
+    "content": layers.content,
+}
+QUICK = ("quadratic", "finite", "content")
+DTYPES = ("float32", "bfloat16", "float16")
+SIDE, FEATURES = 8, 8
+
+
+class Check(NamedTuple):
+    """One comparison.
+
+    Attributes:
+        case, back_end, dtype: Which.
+        what: Values, gradients, or values spread over all devices.
+        difference: The largest.
+        of_largest: It, over the largest expected number.
+        of_bound: The largest share of its bound that a difference takes.
+        passed: Whether it is at most 1; None where that is not asked.
+    """
+
+    case: str
+    back_end: str
+    dtype: str
+    what: str
+    difference: float
+    of_largest: float
+    of_bound: float
+    passed: bool | None
+
+
+class Layer(NamedTuple):
+    """A layer with its images and a cotangent, in one dtype."""
+
+    layer: AttentionLayer
+    images: Array
+    cotangent: Array
+
+    @property
+    def grid(self) -> TokenGrid:
+        """Of its tokens."""
+        return TokenGrid(self.images.shape[1:3], self.layer.ring)
+
+
+def made(case: str, dtype: str, batch: int) -> Layer:
+    """A layer whose every number is one of the dtype."""
+    settings = Settings(batch=batch, dtype="float32")
+    layer = CASES[case](SIDE, FEATURES, settings)
+    images = layers.images(SIDE, FEATURES, settings)
+    cotangent = layers.drawn(images.shape, 1.0, 9, jnp.dtype("float32"))
+    return Layer(*jax.tree.map(lambda leaf: leaf.astype(dtype), (layer, images, cotangent)))
+
+
+def results(given: Layer, back_end: str, precision: str = "highest") -> tuple[Any, Any]:
+    """Values, and the gradients of layer and images."""
+    windows = everything(given) if back_end == "windowed" else None
+
+    @jax.jit
+    def run(layer: AttentionLayer, images: Array, cotangent: Array) -> tuple[Any, Any]:
+        def apply(layer: AttentionLayer, images: Array) -> Array:
+            return ca.apply_attention(
+                layer, images, backend=back_end, precision=precision, windows=windows
+            )
+
+        values, pull_back = jax.vjp(apply, layer, images)
+        return values, pull_back(cotangent)
+
+    return run(*given)
+
+
+def everything(given: Layer) -> tuple[Window, ...]:
+    """Windows that leave nothing out."""
+    axes = tuple((shifts.start, shifts.stop - 1) for shifts in given.grid.shift_ranges)
+    return (axes,) * given.layer.heads
+
+
+def serving(given: Layer) -> list[str]:
+    """The back ends that serve it."""
+    options = {"windowed": AttentionOptions(windows=everything(given))}
+    return [
+        name
+        for name, back_end in BACK_ENDS.items()
+        if back_end.refusal(given.layer, given.grid, options.get(name, AttentionOptions())) is None
+    ]
+
+
+def judged(
+    place: tuple[str, str, str, str], found: Any, expected: Any, allowed: Any, *, asked: bool = True
+) -> Check:
+    """Whether every number is within its bound.
+
+    Args:
+        place: Case, back end, dtype, and what is compared.
+        found, expected, allowed: Trees of the same structure.
+        asked: Whether they have to be.
+
+    >>> place = ("a", "dense", "float32", "values")
+    >>> judged(place, [1.0, 2.0], [1.0, 2.5], [0.1, 1.0])[4:]
+    (0.5, 0.2, 0.5, True)
+    >>> judged(place, [1.0, float("nan")], [1.0, 2.5], [0.1, 1.0]).passed
+    False
+    """
+    difference = largest = share = 0.0
+    for got, right, bound in zip(*map(jax.tree.leaves, (found, expected, allowed)), strict=True):
+        right, bound = np.asarray(right, np.float64), np.asarray(bound, np.float64)
+        apart = np.abs(np.asarray(got).astype(np.float64) - right)
+        apart = np.where(np.isnan(apart), np.inf, apart)
+        difference = max(difference, float(apart.max(initial=0)))
+        largest = max(largest, float(np.abs(right).max(initial=0)))
+        taken = np.where(apart > 0, apart / np.where(bound > 0, bound, 1e-300), 0.0)
+        share = max(share, float(taken.max(initial=0)))
+    passed = share <= 1 if asked else None
+    return Check(*place, difference, difference / max(largest, 1e-300), share, passed)
+
+
+def reference(given: Layer) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+    """What float64 gives on the CPU, and the bounds on how far both are from exact."""
+    with jax.enable_x64(True), jax.default_device(jax.local_devices(backend="cpu")[0]):
+        narrow = Layer(*jax.tree.map(np.asarray, given))
+        wide = Layer(*jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), narrow))
+        narrow = Layer(*jax.tree.map(jnp.asarray, narrow))
+        expected = jax.tree.map(np.asarray, results(wide, "dense"))
+        values, gradients = (
+            jax.tree.map(lambda one, other: np.asarray(one) + np.asarray(other), *both)
+            for both in (
+                tuple(value_bound(each.layer, each.images) for each in (narrow, wide)),
+                tuple(gradient_bounds(*each) for each in (narrow, wide)),
+            )
+        )
+    return expected, (values, gradients)
+
+
+def products_kept(measured: Iterable[MatmulPrecision]) -> Check:
+    """Whether float32 products at the highest precision keep all bits of their operands.
+
+    A bound on rounding allows for sums in the worst order, in which fewer bits could hide.
+    """
+    (highest,) = (each for each in measured if each.precision == "HIGHEST")
+    lost = BITS - min(highest.left_bits, highest.right_bits, highest.accumulator_bits)
+    place = ("products", "dot", "float32", f"bits that the highest precision loses, of {BITS}")
+    return Check(*place, float(lost), lost / BITS, float(lost), passed=lost == 0)
+
+
+def checks(quick: bool) -> Iterator[Check]:
+    """All checks, one after the other."""
+    yield products_kept(measure_matmul_precision())
+    for case in QUICK if quick else CASES:
+        for dtype in DTYPES[:2] if quick else DTYPES:
+            given = made(case, dtype, 2 * jax.device_count())
+            expected, allowed = reference(given)
+            for name in serving(given):
+                found = results(given, name)
+                for part, what in enumerate(("values", "gradients")):
+                    place = (case, name, dtype, what)
+                    yield judged(place, found[part], expected[part], allowed[part])
+                if name == "dense" and dtype == "float32":
+                    place = (case, name, dtype, "values at the default precision")
+                    loose = results(given, name, "default")[0]
+                    yield judged(place, loose, expected[0], allowed[0], asked=False)
+            if jax.device_count() > 1:
+                place = (case, "auto", dtype, f"values on {jax.device_count()} devices")
+                yield judged(place, results(spread(given), "auto")[0], expected[0], allowed[0])
+
+
+def spread(given: Layer) -> Layer:
+    """Images and cotangents over all devices, the layer on each."""
+    mesh = Mesh(np.array(jax.devices()), ("images",))
+    each, whole = (NamedSharding(mesh, PartitionSpec(*axes)) for axes in (("images",), ()))
+    return Layer(
+        jax.device_put(given.layer, whole),
+        jax.device_put(given.images, each),
+        jax.device_put(given.cotangent, each),
+    )
+
+
+def said_of_precision(rows: list[Check]) -> str:
+    """What the default precision of float32 products is worth here."""
+    worst = max((row for row in rows if row.passed is None), key=lambda row: row.of_bound)
+    kept = "keeps float32" if worst.of_bound <= 1 else "has fewer bits than float32"
+    return (
+        f"The default precision of float32 products {kept}: off by {worst.of_largest:.2g} of the "
+        f"largest number, {worst.of_bound:.2g} of the bound at the highest precision."
+    )
+
+
+def main() -> int:
+    """Check, print, and write what is asked for."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--json", type=Path, help="where to write every check")
+    parser.add_argument("--quick", action="store_true", help="fewer layers and dtypes")
+    given = parser.parse_args()
+    rows = []
+    for row in checks(given.quick):
+        rows.append(row)
+        verdict = {True: "within", False: "OUTSIDE", None: "measured,"}[row.passed]
+        print(
+            f"{row.case}, {row.back_end}, {row.dtype}, {row.what}: {verdict} {row.of_bound:.2g} of "
+            f"the bound, {row.of_largest:.2g} of the largest",
+            flush=True,
+        )
+    failed = [row for row in rows if row.passed is False]
+    said = said_of_precision(rows)
+    print(f"{said}\n{len(rows)} checks, {len(failed)} outside their bound")
+    if given.json is not None:
+        written = [row._asdict() for row in rows]
+        found = {"environment": environment(None), "precision": said, "rows": written}
+        write_file(given.json, (json.dumps(found, indent=1) + "\n").encode())
+    return FAILED if failed else SUCCESS
+
+
+if __name__ == "__main__":
+    sys.exit(guarded("experiments/device_checks.py", main))

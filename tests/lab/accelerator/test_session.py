@@ -1,0 +1,232 @@
+"""Stages run within their minutes; what was done is kept, whatever ends a session."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from convattn.cli.running import UsageError
+from convattn_lab.accelerator import probe, session
+from convattn_lab.accelerator.session import (
+    FILE_NAME,
+    Ended,
+    read_session,
+    reason_of,
+    run_session,
+    run_stage,
+)
+from convattn_lab.accelerator.stages import STAGES, Plan, Stage
+
+FACTS = {"backend": "cpu", "device": "cpu", "devices": 1, "memory": None}
+
+
+def stage(name, code, *, share=1.0, grace=1.0):
+    return Stage(name, name, lambda plan: ["-c", code, str(plan.folder)], share, grace)
+
+
+WRITES = "import sys, pathlib; pathlib.Path(sys.argv[1], 'ran').open('a').write('x')"
+
+
+@pytest.fixture(autouse=True)
+def _probed(monkeypatch):
+    monkeypatch.setattr(session, "probed", lambda: dict(FACTS))
+    monkeypatch.setattr(session, "RESERVE", 0.0)
+    monkeypatch.setattr(session, "LEAST", 0.0)
+
+
+def run(folder, *stages, minutes=1.0, data=None):
+    lines = []
+    found = run_session(folder, minutes, data, lines.append, stages)
+    return found, lines
+
+
+def test_what_is_done_is_not_done_again(tmp_path):
+    folder = tmp_path / "new" / "folder"
+    run(folder, stage("one", WRITES))
+    found, lines = run(folder, stage("one", WRITES), stage("two", WRITES))
+    assert (folder / "ran").read_text() == "xx"
+    assert lines[1] == "one: done before"
+    assert {name: ended.status for name, ended in found.stages.items()} == {
+        "one": "done",
+        "two": "done",
+    }
+    assert len(found.sessions) == 2
+    assert read_session(folder) == found
+
+
+def test_a_failure_costs_its_stage_alone_and_is_tried_again(tmp_path):
+    found, _ = run(tmp_path / "a", stage("one", "raise ValueError('words')"), stage("two", WRITES))
+    assert found.stages["one"].status == "failed"
+    assert found.stages["one"].reason == "ValueError: words"
+    assert found.stages["two"].status == "done"
+    found, _ = run(tmp_path / "a", stage("one", WRITES))
+    assert found.stages["one"].reason == ""
+    assert found.stages["one"].status == "done"
+
+
+def test_who_is_over_time_is_stopped_with_all_that_it_started(tmp_path):
+    code = (
+        "import subprocess, sys, pathlib, time\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        "pathlib.Path(sys.argv[1], 'child').write_text(str(child.pid))\n"
+        "time.sleep(60)"
+    )
+    found, _ = run(tmp_path / "a", stage("one", code, grace=0.5), minutes=3 / 60)
+    assert found.stages["one"].status == "stopped"
+    assert 1 < found.stages["one"].seconds < 10
+    child = int((tmp_path / "a" / "child").read_text())
+    for _ in range(100):
+        if not is_running(child):
+            break
+        time.sleep(0.05)
+    assert not is_running(child)
+
+
+def is_running(process):
+    try:
+        with open(f"/proc/{process}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_who_does_not_listen_is_ended(tmp_path):
+    code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
+    began = time.monotonic()
+    status, reason, _ = run_stage(stage("one", code, grace=0.5), Plan(tmp_path, True), 2.0)
+    assert (status, reason) == ("stopped", "")
+    assert time.monotonic() - began < 10
+
+
+def test_a_stage_is_not_begun_with_too_few_seconds(tmp_path, monkeypatch):
+    monkeypatch.setattr(session, "LEAST", 1000.0)
+    found, lines = run(tmp_path / "a", stage("one", WRITES))
+    assert found.stages["one"] == Ended()
+    assert "too few; the next session goes on with it" in lines[-1]
+    assert not (tmp_path / "a" / "ran").exists()
+
+
+def test_a_lost_device_ends_the_session_and_keeps_what_was_done(tmp_path, monkeypatch):
+    answers = iter([dict(FACTS)])
+
+    def probed():
+        try:
+            return next(answers)
+        except StopIteration:
+            raise UsageError("JAX does not start here") from None
+
+    monkeypatch.setattr(session, "probed", probed)
+    fails = "import sys; sys.exit('CUDA_ERROR_LAUNCH_FAILED')"
+    with pytest.raises(UsageError, match="device is lost; what was done is kept"):
+        run(tmp_path / "a", stage("one", WRITES), stage("two", fails), stage("three", WRITES))
+    kept = read_session(tmp_path / "a")
+    assert [ended.status for ended in kept.stages.values()] == ["done", "failed"]
+    assert kept.stages["two"].reason == "the device was lost or refused the work; see the log"
+
+
+@pytest.mark.parametrize(
+    ("code", "log", "reason"),
+    [
+        (-9, "", "ended by SIGKILL"),
+        (1, "RESOURCE_EXHAUSTED: no", "out of memory on the device"),
+        (1, "INTERNAL: CUDA_ERROR_ILLEGAL_ADDRESS", "the device was lost"),
+        (3, "", "exit code 3"),
+    ],
+)
+def test_reasons(code, log, reason):
+    assert reason_of(code, log).startswith(reason)
+
+
+def test_other_folders_devices_and_images_are_refused(tmp_path, monkeypatch):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").write_text("")
+    with pytest.raises(UsageError, match="something else than a session; take another folder"):
+        run(tmp_path / "other")
+    run(tmp_path / "a", data=tmp_path / "one")
+    with pytest.raises(UsageError, match=r"images: .*one, but now: the bundled ones"):
+        run(tmp_path / "a")
+    monkeypatch.setattr(session, "probed", lambda: {**FACTS, "device": "another"})
+    with pytest.raises(UsageError, match="device: cpu, but now: another"):
+        run(tmp_path / "a", data=tmp_path / "one")
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda text: text[: len(text) // 2], lambda text: "[]", lambda text: '{"schema": 9}']
+)
+def test_a_damaged_file_is_named(tmp_path, damage):
+    run(tmp_path / "a")
+    path = tmp_path / "a" / FILE_NAME
+    path.write_text(damage(path.read_text()))
+    with pytest.raises(UsageError, match=r"session\.json is damaged"):
+        run(tmp_path / "a")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_stage_ends_with_the_session_however_that_ends(tmp_path, number):
+    program = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from convattn.cli.running import termination_raises\n"
+        "from convattn_lab.accelerator import session\n"
+        "from convattn_lab.accelerator.stages import Stage\n"
+        f"session.probed = lambda: {FACTS!r}\n"
+        'code = \'import os, sys, time; open(sys.argv[1] + "/pid", "w").write(str(os.getpid())); '
+        "time.sleep(60)'\n"
+        "stage = Stage('one', 'one', lambda plan: ['-c', code, str(plan.folder)], 1.0, 1.0)\n"
+        "with termination_raises():\n"
+        "    session.run_session(Path(sys.argv[1]), 1.0, None, print, [stage])\n"
+    )
+    folder = tmp_path / "a"
+    parent = subprocess.Popen([sys.executable, "-c", program, str(folder)])
+    written = folder / "pid"
+    for _ in range(600):
+        if written.exists() and written.read_text():
+            break
+        time.sleep(0.05)
+    child = int(written.read_text())
+    os.kill(parent.pid, number)
+    parent.wait(30)
+    for _ in range(200):
+        if not is_running(child):
+            break
+        time.sleep(0.05)
+    assert not is_running(child)
+    found, _ = run(folder, stage("one", WRITES))  # the folder is free, and whole
+    assert found.stages["one"].status == "done"
+    assert len(found.sessions) == 2
+
+
+def test_a_machine_whose_gpu_jax_does_not_know_is_told(tmp_path, monkeypatch):
+    facts = subprocess.CompletedProcess([], 0, json.dumps(FACTS) + "\n", "")
+    monkeypatch.setattr(probe.subprocess, "run", lambda *args, **options: facts)
+    monkeypatch.setattr(probe, "NVIDIA", tmp_path / "none")
+    monkeypatch.delenv("JAX_PLATFORMS", raising=False)
+    assert probe.probed() == FACTS
+    (tmp_path / "none").write_text("")
+    with pytest.raises(UsageError, match=r"pip install\s'jax\[cuda12\]'"):
+        probe.probed()
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    assert probe.probed() == FACTS
+
+
+def test_jax_that_does_not_start_is_told_in_a_line(monkeypatch):
+    monkeypatch.setenv("JAX_PLATFORMS", "nonsense")
+    with pytest.raises(
+        UsageError, match=r"JAX does not start here: .*set JAX_PLATFORMS=cpu"
+    ) as seen:
+        probe.probed()
+    assert "\n" not in str(seen.value)
+
+
+def test_shares_leave_time_for_training():
+    """Whatever the others take, a third of the time is left for the last stage."""
+    left = 1.0
+    for each in STAGES[:-1]:
+        left *= 1 - each.share
+    assert left > 0.15
+    assert STAGES[-1].share == 1.0
