@@ -27,7 +27,7 @@ def test_every_command_has_help(convattn_command, name):
     done = convattn_command(*name.split(), "--help")
     assert done.code == 0
     assert f"usage: convattn {name}" in done.out
-    assert ("--json" in done.out) == (name not in ("ledger", "explore"))
+    assert ("--json" in done.out) == (name not in ("ledger", "explore", "accelerator"))
     assert "None" not in done.out
 
 

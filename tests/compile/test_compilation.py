@@ -25,6 +25,7 @@ KINDS = {
     "bordered": (networks.bordered, (6, 7), 1, {}),
     "strided": (networks.strided, (8, 8), 1, {}),
 }
+KERNEL = networks.Parameters().kernel(3, 3, 3, 4)
 SMALL = ("residual in patches", "bordered")  # the others are slow
 
 
@@ -186,6 +187,11 @@ WRONG = {
     "format": ({"format": "jax"}, "expected one of timm, transformers"),
     "dtype": ({"dtype": "float16"}, "expected float32 or float64"),
     "patch": ({"patch_size": 4}, "does not divide images of 6 × 6"),
+    "no heads": ({"num_heads": 0}, "num_heads=0, but expected an integer ≥ 1"),
+    "half a head": ({"num_heads": 1.5}, r"num_heads=1\.5, but expected an integer ≥ 1"),
+    "narrow heads": ({"head_dim": 4}, "head_dim=4, but expected an integer ≥ 5"),
+    "epsilon of timm": ({"epsilon": 1e-3}, "inside norm_layer, which no file says"),
+    "negative epsilon": ({"epsilon": -1.0}, "expected a number ≥ 0"),
     "heads": ({"num_heads": 1, "head_dim": 8}, "expected a product of at least"),
     "parameters": ({"max_parameters": 1000}, "GiB in float32, but expected at most 1,000"),
 }
@@ -213,10 +219,73 @@ def test_wrong_examples_are_refused(example, message):
         to_vision_transformer(networks.wide, *example)
 
 
-@pytest.mark.parametrize("factor", [1e20, np.nan, np.inf])
-def test_values_whose_squares_overflow_are_refused(factor):
-    with pytest.raises(ValueError, match="squares LayerNorm can add in float32"):
+@pytest.mark.parametrize(
+    ("factor", "message"),
+    [
+        (1e20, "squares LayerNorm can add in float32"),
+        (np.nan, "images hold numbers that are not finite"),
+        (np.inf, "images hold numbers that are not finite"),
+    ],
+)
+def test_values_whose_squares_overflow_are_refused(factor, message):
+    with pytest.raises(ValueError, match=message):
         to_vision_transformer(networks.wide, images((6, 6), np.float32) * factor)
+
+
+@pytest.mark.parametrize(("dtype", "limit"), [("float64", 1e-12), ("float32", 5e-6)])
+def test_images_of_any_size_are_as_exact(dtype, limit):
+    for scale in (1e-10, 1e-5, 1e5):
+
+        def scaled(x, scale=scale):
+            return jax.nn.relu(networks.convolve(x, KERNEL)).mean((1, 2)) / scale
+
+        found = to_vision_transformer(scaled, scale * images((6, 6), dtype), dtype=dtype)
+        assert found.report.passed
+        assert found.report.difference <= limit * found.report.largest
+
+
+def test_ties_are_the_same_class():
+    found = to_vision_transformer(
+        lambda x: jax.nn.relu(networks.convolve(x, 0 * KERNEL)).mean((1, 2)), images((6, 6))
+    )
+    assert found.report.passed
+    assert found.report.ratio == np.inf
+    other = to_vision_transformer(networks.wide, images((6, 6)))
+    assert other.compared(lambda x: -networks.wide(x), images((6, 6))).same_class == 0
+
+
+def test_positions_that_float32_does_not_tell_apart():
+    """Scores round; where that is counted, wide rows of the edge's kind are refused."""
+
+    def function(x):
+        wide = jnp.pad(x, ((0, 0), (0, 0), (1, 1), (0, 0)), mode="edge")
+        return jax.nn.relu(networks.convolve(wide, KERNEL[:1], padding=((0, 0), (0, 0)))).mean(
+            (1, 2)
+        )
+
+    row = jnp.ones((1, 1, 60, 3), np.float32)
+    with pytest.raises(NotCompiled, match="positions float32 does not tell apart"):
+        to_vision_transformer(function, jax.ShapeDtypeStruct((1, 1, 2047, 3), np.float32))
+    assert to_vision_transformer(function, row, dtype="float64").report.passed
+
+
+def test_images_of_float32_are_widened():
+    found = to_vision_transformer(networks.wide, images((6, 6), np.float32), dtype="float64")
+    assert found.report.passed
+    assert found.report.difference < 1e-12 * found.report.largest
+
+
+@pytest.mark.parametrize("size", [(3, 3, 3), (4, 8, 8), (16, 8, 8)])
+def test_the_layout_is_tried_where_the_shape_does_not_say_it(size):
+    kernel = np.random.default_rng(0).normal(size=(2, size[0], 3, 3))
+
+    def first(x):
+        return jax.nn.relu(jax.lax.conv(x, jnp.asarray(kernel), (1, 1), "SAME")).mean((2, 3))
+
+    example = jnp.asarray(np.random.default_rng(1).random((1, *size)))
+    found = to_vision_transformer(first, example, dtype="float64")
+    assert found.channels_first
+    assert found.report.passed
 
 
 def test_too_many_tokens_are_refused_before_the_function_is_read():

@@ -32,7 +32,10 @@ def test_what_fits_is_compiled_at_that_size():
     assert (made.arguments["depth"], made.arguments["embed_dim"]) == (depth, width)
 
 
-@pytest.mark.parametrize("wrong", [(90, 8, 4), (0, 9, 4), (18, 9, 4)])
+@pytest.mark.parametrize("wrong", [(90, 8, 4), (0, 9, 4), (18, 9, 4), (90, 9, 4.5), (20, 1, 4, 8)])
 def test_wrong_sizes_are_refused(wrong):
-    with pytest.raises(ValueError, match=r"expected positive numbers|hold no channel"):
+    with pytest.raises(
+        ValueError,
+        match=r"expected an integer ≥ 1|the heads divide into at least 5 features|hold no channel",
+    ):
         capacity(*wrong)

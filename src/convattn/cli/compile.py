@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from tyro.conf import Positional
 
-from convattn.cli.convert_network import SIDE, noise, only_array
+from convattn.cli.convert_network import example_shape, noise, only_array
 from convattn.cli.output import finish, print_lines, require_outputs, run_files, write_json
 from convattn.cli.running import SUCCESS, Json, Sizes, UsageError, option, require_seed, sizes_of
 
@@ -34,6 +34,8 @@ class Compile:
             metadata; default: NAME.vit.safetensors here.
         onnx: A file for the vision transformer as ONNX, at the shape of --images, or for one image.
         patch_size: Of the patches that become tokens, for all axes or for each.
+        channels_first: Images are [batch, channels, rows, columns]; default: what the shape and the
+            network say.
         num_heads: Of a block; default: as many as the map that reads most places.
         head_dim: Features of a head; default: those of the fewest parameters.
         format: Whose names and constructor's arguments; transformers4 for those before version 5.
@@ -51,6 +53,7 @@ class Compile:
     output: Annotated[Path | None, option("FILE", aliases=["-o"])] = None
     onnx: Annotated[Path | None, option("FILE")] = None
     patch_size: Annotated[Sizes, option("P [P]")] = (1,)
+    channels_first: bool = False
     num_heads: Annotated[int | None, option("N")] = None
     head_dim: Annotated[int | None, option("N")] = None
     format: Literal["timm", "transformers", "transformers4"] = "timm"
@@ -108,17 +111,27 @@ class Compile:
 
         from convattn.cli.named_network import named_network
         from convattn.compile import size, to_vision_transformer
+        from convattn.extras import require
         from convattn.networks.named import own_code
 
         if self.dtype == "float64":
             jax.config.update("jax_enable_x64", True)
+        if self.onnx is not None:
+            require("jax2onnx")
         network = named_network(self.network, self.weights, self.dtype)
         if self.images is not None:
             images = only_array(self.images, "--images")
         elif network.images is not None and self.image_size is None:
             images = network.images
         else:
-            images = noise(network.example_shape or (SIDE, SIDE, 3), self.image_size, self.seed)
+            first = network.in_pytorch is not None or self.channels_first
+            images = noise(
+                network.example_shape or example_shape(first), self.image_size, self.seed
+            )
+        if images.dtype.itemsize < 4:
+            raise UsageError(
+                f"--images got {self.images} of {images.dtype}, but expected float32 or float64"
+            )
         images = np.asarray(images).astype(self.dtype)
 
         def function(images: Any) -> Any:
@@ -128,9 +141,10 @@ class Compile:
         patch = sizes_of(self.patch_size, "--patch-size")
         options: dict[str, Any] = {"num_heads": self.num_heads, "head_dim": self.head_dim}
         options["patch_size"] = patch
+        options["channels_first"] = self.channels_first or None
         if self.size_only:
-            shape = jax.ShapeDtypeStruct(images.shape, images.dtype)
-            found = size(function, shape, **options)
+            given = jax.ShapeDtypeStruct(images.shape, images.dtype)
+            found = size(function, given, **options)
             return b"", True, [str(found)], asdict(found)
         compiled = to_vision_transformer(
             function,

@@ -243,7 +243,7 @@ def converted(command: ConvertNetwork) -> Conversion:
     if command.dtype == "float64":
         jax.config.update("jax_enable_x64", True)
     network = named_network(command.network, command.weights, command.dtype)
-    shape = network.example_shape or (SIDE, SIDE, 3)
+    shape = network.example_shape or example_shape(network.in_pytorch is not None)
     images = (
         noise(shape, command.image_size, command.seed)
         if command.images is None
@@ -301,6 +301,11 @@ def only_array(path: Path, name: str) -> Any:
             f"{name} got {path}, but expected one array of floats [batch, ...]: {file.listing()}"
         )
     return arrays[0]
+
+
+def example_shape(channels_first: bool) -> tuple[int, ...]:
+    """Of an image of a network that does not say it."""
+    return (3, SIDE, SIDE) if channels_first else (SIDE, SIDE, 3)
 
 
 def noise(shape: tuple[int, ...], image_size: Sizes | None, seed: int) -> Any:

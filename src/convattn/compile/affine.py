@@ -11,8 +11,9 @@ and after it differ by themselves. Other borders read the nearest point (edge), 
 (circular). A vector reads maps at single points or their mean over all points.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Literal
 
 import numpy as np
@@ -111,54 +112,70 @@ class Affine:
     def convolved(
         self,
         kernel: Float[np.ndarray, "rows columns in_channels out_channels"],
+        rows: Sequence[int | None],
+        columns: Sequence[int | None],
         *,
         stride: Pair = (1, 1),
-        dilation: Pair = (1, 1),
-        before: Pair = (0, 0),
         count: Pair,
         border: Border = "zeros",
     ) -> "Affine":
-        """A convolution of a pointwise map: point i reads stride·i + dilation·j - before."""
+        """A convolution of a pointwise map: of point i, tap (j, k) reads stride·i + (row_j, col_k).
+
+        Args:
+            kernel: Of the channels of this map.
+            rows, columns: The offset of each tap, or None where it reads zeros alone.
+            stride: Points of this map from one of the result to the next.
+            count: Points of the result.
+            border: What is read beyond this map.
+        """
         assert self.lattice is not None
         assert self.is_pointwise
         terms: dict[tuple[Value, Border], dict[Where, np.ndarray]] = {}
         for (value, _), taps in self.terms.items():
-            for tap in np.ndindex(kernel.shape[:2]):
-                if kernel[tap].any():
-                    row, column = (d * j - b for d, j, b in zip(dilation, tap, before, strict=True))
-                    _add(
-                        terms.setdefault((value, border), {}),
-                        (row, column),
-                        taps[CENTRE] @ kernel[tap],
-                    )
+            for (j, row), (k, column) in product(enumerate(rows), enumerate(columns)):
+                if row is not None and column is not None and kernel[j, k].any():
+                    own = terms.setdefault((value, border), {})
+                    _add(own, (row, column), taps[CENTRE] @ kernel[j, k])
         return Affine(self.lattice.strided(stride, count), kernel.shape[3], terms)
 
-    def averaged(self) -> "Affine":
-        """The mean of a pointwise map over all its points, as a vector."""
+    def of_points(self, held: Float[np.ndarray, "rows columns channels outputs"]) -> "Affine":
+        """A linear map of all points and channels of a pointwise map, as a vector."""
         assert self.is_pointwise
-        terms: Terms = {key: {MEAN: taps[CENTRE]} for key, taps in self.terms.items()}
-        return Affine(None, self.channels, terms)
+        terms: Terms = {
+            key: {
+                (where[0], where[1]): taps[CENTRE] @ held[where]
+                for where in np.ndindex(held.shape[:2])
+                if held[where].any()
+            }
+            for key, taps in self.terms.items()
+        }
+        return Affine(None, held.shape[3], terms)
 
-    def at_point(self, point: Pair, matrix: Matrix) -> "Affine":
-        """The channels of one point of a pointwise map, times a matrix, as a vector."""
-        assert self.is_pointwise
-        terms: Terms = {key: {point: taps[CENTRE] @ matrix} for key, taps in self.terms.items()}
-        return Affine(None, matrix.shape[1], terms)
+    def simplified(self) -> "Affine":
+        """With one mean where a vector reads all points of a map by the same matrix."""
+        terms = dict(self.terms)
+        for (value, border), taps in self.terms.items():
+            if self.lattice is None and value.lattice is not None and MEAN not in taps:
+                matrices = list(taps.values())
+                points = value.lattice.count[0] * value.lattice.count[1]
+                if len(taps) == points and all(np.array_equal(matrices[0], m) for m in matrices):
+                    terms[value, border] = {MEAN: points * matrices[0]}
+        return replace(self, terms=terms)
 
 
 def _add(taps: dict[Where, np.ndarray], where: Where, matrix: np.ndarray) -> None:
     taps[where] = taps[where] + matrix if where in taps else matrix
 
 
-def concatenated(parts: list[Affine]) -> Affine:
+def concatenated(parts: Sequence[Affine]) -> Affine:
     """The channels of several beside each other."""
-    width = sum(part.channels for part in parts)
-    starts = np.cumsum([0, *(part.channels for part in parts)])
-    placed = [
-        part.mapped(np.eye(part.channels, width, k=int(start)))
-        for part, start in zip(parts, starts, strict=False)
-    ]
-    total = placed[0]
-    for part in placed[1:]:
-        total = total.plus(part)
-    return total
+    width, start = sum(part.channels for part in parts), 0
+    terms: dict[tuple[Value, Border], dict[Where, np.ndarray]] = {}
+    for part in parts:
+        for key, taps in part.terms.items():
+            for where, matrix in taps.items():
+                own = terms.setdefault(key, {})
+                held = own.setdefault(where, np.zeros((len(matrix), width)))
+                held[:, start : start + part.channels] = matrix
+        start += part.channels
+    return Affine(parts[0].lattice, width, terms)

@@ -12,12 +12,13 @@ node a weight w, and |logit difference| ≤ Σ_n |<w_n, e_n>|. What arises at a 
 1. *Of each token in common.* LayerNorm multiplies all numbers of token τ by 1 - η_τ, 0 ≤ η_τ ≤
    |f_τ|²/(2(Λ² + εD/2)), and rounds that factor by γ_(D+8). In attention <w, A(η v)> = Σ_τ η_τ
    <(Aᵀw)_τ, v_τ> ≤ Σ_τ η_τ |<(Aᵀw)_τ, v_τ>|; in the MLP, with z what the function is applied to,
-   Σ_τ η_τ |<w_τ, slope·z + Σ jump·ReLU(t - z)>|.
+   Σ_τ η_τ |<w_τ, Σ jump·ReLU(t - z)>|.
 2. *Of each number.* GELU for ReLU: m Σ|jump|/s where a bend is near (`scalar.py`, (2)); from |s(z -
    t)| = 40 on it is below 10^(-300). What softmax leaves on other tokens: at most N e^(-S') a head,
-   twice that of the largest value. What an earlier value has left in a channel that was cleared, as
-   the stream has it. Rounding: γ_k of the sums of absolute values, k counting two for each number
-   that a head reads, one for each that it passes on, N for a mean, and 24 for the rest.
+   twice that of the largest value; S' is what η and the rounding of scores leave of S. What an
+   earlier value has left in a channel that was cleared, as the stream has it. Rounding: γ_k of the
+   sums of absolute values, k counting two for each number that a head reads, one for each that it
+   passes on, N for a mean, and 24 for the rest.
 
 The first two sentences of both are *construction*, in exact arithmetic; the rest is *rounding*.
 """
@@ -37,7 +38,7 @@ from convattn.compile.evaluation import (
     transposed_values,
 )
 from convattn.compile.network import Node
-from convattn.compile.parameters import Constants
+from convattn.compile.parameters import Constants, lost_to_rounding
 from convattn.compile.plan import Plan
 from convattn.compile.scalar import GELU_DEVIATION, GELU_SLOPE
 from convattn.compile.stock import Streams
@@ -72,7 +73,7 @@ class _Arising(NamedTuple):
     Attributes:
         attention: η of each source's points, by value.
         inside: η of the node's own points.
-        moved: slope·z + Σ jump·ReLU(t - z).
+        moved: Σ jump·ReLU(t - z).
         common: The rounding of the factor that a token's numbers have in common.
         construction, rounding: Of each number.
     """
@@ -128,9 +129,10 @@ class _Run(StoredValues):
         sizes, reach = _absolute(node.affine, stored), units.lipschitz
         heads = [head for n in own for head in self.plan.blocks[n].heads]
         tokens, common = between.shape[1], self.plan.width + 8
-        most = max(float(share.max()) for share in attention.values())
-        most = max(most, *(float(self.deviation(None, x).max()) for x in befores))
-        leak = 2 * tokens * len(heads) * self._leak(most) * float(sizes.max(initial=0.0))
+        shares = (*attention.values(), *(self.deviation(None, x) for x in befores))
+        most = max(float(share.max()) for share in shares)
+        share = min(tokens * self._leak(most), 1.0)
+        leak = 2 * len(heads) * share * float(sizes.max(initial=0.0))
         rest = np.abs(self.read(node.value, befores[0]))
         reads = max((2 * len(head.sources) for head in heads), default=0)
         passes = sum(head.output.shape[0] for head in heads)
@@ -140,7 +142,7 @@ class _Run(StoredValues):
         of_attention = gamma(count, unit) * sizes + 4 * unit**2 * self.constants.norm * largest
         margin = leak + rest + of_attention + (gamma(common, unit) + most) * sizes
         margin = margin + _NEAR / self.constants.slope
-        moved, around = units.slope * numbers, (1 + abs(units.slope)) * np.abs(numbers)
+        moved, around = np.zeros_like(numbers), np.abs(numbers)
         near = np.zeros_like(numbers)
         for bend, jump, side in units.bends:
             moved = moved + jump * np.maximum(side * (numbers - bend), 0)
@@ -161,9 +163,10 @@ class _Run(StoredValues):
         )
 
     def _leak(self, deviation: float) -> float:
-        """e^(-S'): η changes a score by at most (1 + 4/gap)η of S."""
-        share = max(1 - deviation * self.plan.largest_ratio, 0.0)
-        return float(np.exp(-self.constants.sharpness * share))
+        """e^(-S'): η takes at most (1 + 4/gap)η of S, rounding `lost_to_rounding` of it."""
+        share = 1 - deviation * self.plan.largest_ratio
+        share -= lost_to_rounding(self.plan, self.unit)
+        return float(np.exp(-self.constants.sharpness * max(share, 0.0)))
 
 
 def _absolute(affine: Affine, values: Mapping[Value, np.ndarray]) -> np.ndarray:

@@ -13,13 +13,16 @@ from convattn.compile import sizes
 from convattn.compile.evaluation import node_values
 from convattn.compile.formats import EPSILON, constructor_arguments, named_arrays
 from convattn.compile.network import Network, NotCompiled
-from convattn.compile.parameters import Builder, Constants
-from convattn.compile.plan import Plan, make_plan
+from convattn.compile.parameters import Builder, Constants, lost_to_rounding
+from convattn.compile.plan import LEAST_HEAD, Plan, make_plan
 from convattn.compile.reader import read_network
 from convattn.compile.transformer import CompiledTransformer, rows_first
-from convattn.operators.integers import per_axis
+from convattn.operators.integers import as_integer, per_axis
+from convattn.operators.roundoff import unit_roundoff
 
 DTYPES = ("float32", "float64")
+MOST_LOST = 0.5  # of S, to the rounding of scores
+SMALL = 64  # channels, where it is to be told which axis holds them
 _ASSUMED = 64.0  # √Σ x² of a token's values, where there are no images to run
 
 
@@ -95,9 +98,19 @@ def to_vision_transformer(
         )
     if constants is not None and epsilon is not None:
         raise ValueError(f"epsilon={epsilon} beside constants={constants}, which hold their own")
+    if epsilon is not None:
+        _check_epsilon(epsilon, format)
+    example = _checked(example, dtype)
     plan, first = _planned(
         function, example, patch_size, num_heads, head_dim, channels_first, max_parameters
     )
+    if lost_to_rounding(plan, unit_roundoff(dtype)) > MOST_LOST:
+        raise NotCompiled(
+            f"{plan.network.image_size[0]} × {plan.network.image_size[1]} pixels in patches of "
+            f"{plan.network.image.lattice.patch if plan.network.image.lattice else ()} have tokens "
+            f"whose positions {dtype} does not tell apart, but expected fewer on an axis; take "
+            "larger patches, or float64"
+        )
     images = example[-1]
     concrete = not isinstance(images, jax.ShapeDtypeStruct)
     if constants is None:
@@ -111,6 +124,34 @@ def to_vision_transformer(
     if not concrete:
         return found
     return replace(found, report=found.compared(partial(function, *example[:-1]), images))
+
+
+def _check_epsilon(epsilon: float, format: str) -> None:
+    """Refuse what LayerNorm does not take, and what timm's arguments do not say."""
+    if not 0 <= epsilon < np.inf:
+        raise ValueError(f"epsilon={epsilon}, but expected a number ≥ 0, such as 1e-6")
+    if format == "timm" and epsilon != EPSILON["timm"]:
+        raise ValueError(
+            f"epsilon={epsilon} for timm, whose VisionTransformer takes it inside norm_layer, "
+            f"which no file says, but expected {EPSILON['timm']}; leave it out, or take "
+            "constants=Constants(…) and give norm_layer=partial(LayerNorm, eps=…) yourself"
+        )
+
+
+def _checked(example: Sequence[Any], dtype: str) -> tuple[Any, ...]:
+    """The example, its images in the dtype if that is wider, and finite."""
+    if not example or isinstance(example[-1], jax.ShapeDtypeStruct):
+        return tuple(example)
+    *parameters, images = example
+    if not hasattr(images, "shape") or not hasattr(images, "dtype"):
+        raise ValueError(
+            f"images of the type {type(images).__name__}, but expected an array of NumPy or JAX"
+        )
+    images = jnp.asarray(images)
+    if jnp.issubdtype(images.dtype, jnp.floating) and not bool(jnp.isfinite(images).all()):
+        raise ValueError("the images hold numbers that are not finite; remove them")
+    wide = images.dtype == jnp.float32 and dtype == "float64"
+    return (*parameters, images.astype(jnp.float64) if wide else images)
 
 
 def size(
@@ -162,7 +203,33 @@ def _planned(
             f"images of {example[-1].dtype}, but expected float32 or float64: bytes are scaled "
             "before, and LayerNorm does not tell narrower floats apart"
         )
-    first = channels_first if channels_first is not None else shape[1] < min(shape[2:])
+    heads = None if num_heads is None else as_integer(num_heads, "num_heads")
+    dim = None if head_dim is None else as_integer(head_dim, "head_dim", LEAST_HEAD)
+    given = (function, example, patch_size, heads, dim)
+    if channels_first is not None:
+        return _plan(*given, channels_first, max_parameters), channels_first
+    likely = shape[1] < min(shape[2:])
+    try:
+        return _plan(*given, likely, max_parameters), likely
+    except NotCompiled as refusal:
+        if min(shape[1:]) >= SMALL:  # no axis can be the other one's channels
+            raise
+        try:
+            return _plan(*given, not likely, max_parameters), not likely
+        except ValueError:
+            raise refusal from None
+
+
+def _plan(
+    function: Callable[..., Any],
+    example: Sequence[Any],
+    patch_size: int | Sequence[int],
+    num_heads: int | None,
+    head_dim: int | None,
+    first: bool,
+    max_parameters: int | None,
+) -> Plan:
+    shape = example[-1].shape
     patch = per_axis(patch_size, 2, "patch_size")
     sides = shape[2:] if first else shape[1:3]
     if any(side % own for side, own in zip(sides, patch, strict=True)):
@@ -180,7 +247,7 @@ def _planned(
     plan = make_plan(network, num_heads, head_dim)
     if max_parameters is not None:
         sizes.Size.of(plan).require_at_most(max_parameters, sizes.MAX_TOKENS)
-    return plan, first
+    return plan
 
 
 def _largest(network: Network, images: Any, channels_first: bool) -> float:

@@ -111,16 +111,6 @@ def _folded(padded: np.ndarray, width: Pair, count: int, border: Border) -> np.n
     return inside
 
 
-def apply_units(units: Units, numbers: np.ndarray) -> np.ndarray:
-    """The function itself: ReLU for every bend."""
-    if units.is_gelu:
-        return numbers * ndtr(numbers)
-    total = numbers * (1 + units.slope) + units.shift
-    for bend, jump, side in units.bends:
-        total = total + jump * np.maximum(side * (numbers - bend), 0)
-    return total
-
-
 def secant(units: Units, first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """(f(b) - f(a))/(b - a), and a derivative where they agree."""
     apart = second - first
@@ -128,7 +118,7 @@ def secant(units: Units, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         slope = ndtr(first) + first * np.exp(-(first**2) / 2) / np.sqrt(2 * np.pi)
     else:
         slope = units.slope_at(first)
-    rise = apply_units(units, second) - apply_units(units, first)
+    rise = units.call(second) - units.call(first)
     return np.where(apart == 0, slope, rise / np.where(apart == 0, 1.0, apart))
 
 
@@ -136,7 +126,7 @@ def node_values(network: Network, images: np.ndarray) -> dict[Value, np.ndarray]
     """The image `[batch, rows, columns, channels]` and every value."""
     values = {network.image: np.asarray(images, np.float64)}
     for node in network.nodes:
-        values[node.value] = apply_units(node.units, affine_values(node.affine, values))
+        values[node.value] = node.units.call(affine_values(node.affine, values))
     return values
 
 

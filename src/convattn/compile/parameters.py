@@ -26,14 +26,20 @@ from jaxtyping import Float
 
 from convattn.compile.affine import Value
 from convattn.compile.plan import Block, Code, Plan, Reading
+from convattn.operators.roundoff import gamma
 
 LAMBDA, GRID, CLASS = 0, 1, 2
+_LEAST = 2.0**-10  # of values; Λ must be larger than the constants of a token
 Arrays = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True)
 class Constants:
     """What is chosen.
+
+    Λ is so far above the values of a token that |f|²/2Λ² is below rounding, and no farther:
+    LayerNorm rounds them to u²Λ. s is so large that 0.17/s is below all that counts, and small
+    enough for s times the largest value; S, so that e^(-S) is, and small enough for its rounding.
 
     Attributes:
         norm: Λ.
@@ -56,13 +62,27 @@ class Constants:
         """
         wide = dtype == "float64"
         norm = 2.0 ** (34 if wide else 16)
-        if not norm * max(largest, 1.0) <= float(np.finfo(dtype).max) ** 0.5 / 4:
+        largest = max(largest, _LEAST)
+        if not norm * largest <= float(np.finfo(dtype).max) ** 0.5 / 4:
             raise ValueError(
                 f"the network's values reach {largest:.3g} on these images, but expected finite "
                 f"ones whose squares LayerNorm can add in {dtype}; scale the network or the images"
             )
-        norm *= 2.0 ** np.ceil(np.log2(max(largest, 1.0)))
-        return cls(norm, *((2.0**50, 1024.0) if wide else (2.0**22, 128.0)), epsilon)
+        norm *= 2.0 ** np.ceil(np.log2(largest))
+        return cls(norm, *((2.0**100, 1024.0) if wide else (2.0**60, 128.0)), epsilon)
+
+
+def lost_to_rounding(plan: Plan, unit: float) -> float:
+    """The share of S by which rounding may bring two scores nearer.
+
+    A score is a sum of five products of at most 6κ in absolute value, of sums of four and of
+    numbers that LayerNorm has rounded; κ = 2S/gap.
+
+    Args:
+        plan: For the width, and the tokens that are nearest.
+        unit: The unit roundoff.
+    """
+    return 2 * gamma(plan.width + 64, unit) * 12 / plan.least_gap
 
 
 class Builder:
@@ -230,9 +250,6 @@ class Builder:
             reads, writes = self.read(target), self.written(target)
             for bend, jump, side in units.bends:
                 add(reads - bend * one, writes, side, jump, slope)
-            if units.slope:
-                for sign in (1.0, -1.0):
-                    add(reads, writes, sign, sign * units.slope, slope)
             if units.is_gelu:
                 add(reads, writes, -1.0, 1.0, 1.0)
         if block.cleared:

@@ -22,7 +22,8 @@ from convattn.compile.lattice import Lattice, Pair
 from convattn.compile.network import Network, Node, NotCompiled
 from convattn.compile.scalar import Units
 
-LEAST_HEAD_DIM = 8  # of queries and keys: two axes of two numbers, and the class token's
+LEAST_HEAD = 5  # features of queries and keys: two axes of two numbers, and the class token's
+LEAST_HEAD_DIM = 8  # that are taken, where none are asked for
 HELD = 3  # channels that every network has: λ, 1 on the grid, 1 on the class token
 
 
@@ -148,9 +149,14 @@ class Plan:
         return float(min(1 - np.cos(rows), 1 - np.cos(columns)))
 
     @property
+    def least_gap(self) -> float:
+        """That of the code whose tokens are nearest."""
+        return min((self.gap(code) for code in self.codes), default=1.0)
+
+    @property
     def largest_ratio(self) -> float:
         """The largest 1 + 4/gap of the codes."""
-        return max((1 + 4 / self.gap(code) for code in self.codes), default=1.0)
+        return 1 + 4 / self.least_gap
 
     @property
     def width(self) -> int:
@@ -342,10 +348,10 @@ def _sizes(
     ]
     dims = sorted({LEAST_HEAD_DIM, 16, 24, 32, 48, 64} | {w for each in widths for w in each})
     best: tuple[float, Pair] | None = None
-    heads = num_heads or max(of_maps, default=1)
+    heads = num_heads or max([1, *of_maps])
     least = max(LEAST_HEAD_DIM, -(-2 * half // heads))
     for dim in sorted({max(least, dim) for dim in dims}) if head_dim is None else [head_dim]:
-        if heads * dim < 2 * half or dim < 5:
+        if heads * dim < 2 * half or dim < LEAST_HEAD:
             continue
         blocks = sum(
             max(-(-sum(-(-width // dim) for width in each) // heads), 1) for each in widths
@@ -356,6 +362,6 @@ def _sizes(
     if best is None:
         raise NotCompiled(
             f"num_heads={num_heads} and head_dim={head_dim}, but expected a product of at least "
-            f"{2 * half}, the features of the stream, and heads of at least 5"
+            f"{2 * half}, the features of the stream, and heads of at least {LEAST_HEAD}"
         )
     return best[1]

@@ -1,40 +1,43 @@
 """A function of images, as JAX traces it, read as a network of values.
 
-Each equation of the jaxpr that depends on the images is an affine map of stored values, a function
-of one number applied to all of them, or the larger of two affine maps, max(x, y) = x + ReLU(y - x)
-(`rules.py`). A value is stored where a function is applied, and where a convolution reads what is
-not stored. What depends on no image is computed as JAX does.
+Each equation of the jaxpr that depends on the images moves numbers (`moves.py`), is a function of
+one number or joins two affine maps (`elementwise.py`), reads neighbours (`windows.py`) or is a
+linear map of many (`contractions.py`). A value is stored where a function is applied that is not
+affine, and where neighbours are read of what is not stored. What depends on no image is computed as
+JAX does.
 """
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal
 
-from convattn.compile.affine import CENTRE, Affine, Border, Terms, Value
+from convattn.compile.affine import CENTRE, MEAN, Affine, Terms, Value, concatenated
 from convattn.compile.lattice import Lattice, Pair
 from convattn.compile.network import Network, Node, NotCompiled
-from convattn.compile.scalar import IDENTITY, Units, units_of
-from convattn.compile.symbol import (
-    BATCH,
-    COLUMN,
-    FEATURE,
-    OUTSIDE,
-    ROW,
-    Flat,
-    Sign,
-    Symbol,
-    whole_places,
-)
+from convattn.compile.scalar import IDENTITY, Units, normal_form
+from convattn.compile.symbol import IMAGES, OUTSIDE, Map, Sign, Symbol, placed
 from convattn.networks.transformation.evaluation import bind
 
 Rule = Callable[["Reader", list[Any], Any], Any]
-IDENTICAL = Units()
 RELU = Units(bends=((0.0, 1.0, -1),))
-_PACKAGES = ("jax", "jaxtyping", "flax", "convattn")  # whose code is not the user's own
+# Whose code is not the user's own.
+_PACKAGES = (
+    "jax",
+    "jaxtyping",
+    "flax",
+    "equinox",
+    "haiku",
+    "keras",
+    "torch",
+    "torchax",
+    "convattn",
+)
 _INNER = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 _CALLS = (
     "jit",
@@ -45,6 +48,7 @@ _CALLS = (
     "remat2",
     "checkpoint",
 )
+_BRANCHES = ("cond", "while")
 
 
 def read_network(
@@ -56,40 +60,42 @@ def read_network(
         NotCompiled: For what is not recognised.
     """
     *parameters, images = example
-    one = jax.ShapeDtypeStruct((1, *images.shape[1:]), images.dtype)
-    closed, shapes = _traced(function, parameters, one)
+    two = jax.ShapeDtypeStruct((IMAGES, *images.shape[1:]), images.dtype)
+    closed, shapes = _traced(function, parameters, two)
     outputs = [leaf.shape for leaf in jax.tree.leaves(shapes)]
-    if len(outputs) != 1 or len(outputs[0]) != 2 or outputs[0][0] != 1:
+    if not hasattr(shapes, "shape") or len(shapes.shape) != 2 or shapes.shape[0] != IMAGES:
         raise NotCompiled(
-            f"the function gives arrays of the shapes {outputs} for one image, but expected logits "
-            "[batch, classes]"
+            f"the function gives arrays of the shapes {outputs} for {IMAGES} images, but expected "
+            "logits: one array [batch, classes], in no container"
         )
     axes = (1, 2, 3) if channels_first else (3, 1, 2)
     channels, height, width = (images.shape[axis] for axis in axes)
     image = Value("the image", channels, Lattice((1, 1), (height, width), patch))
-    roles = (BATCH, FEATURE, ROW, COLUMN) if channels_first else (BATCH, ROW, COLUMN, FEATURE)
-    places = whole_places((height, width))
-    symbol = Symbol(Affine.of(image), roles, np.arange(channels), places)
+    whole = Map(np.arange(height), np.arange(width), np.arange(channels))
+    index = placed((height, width), channels, whole)
+    symbol = Symbol(Affine.of(image), np.moveaxis(index, -1, 1) if channels_first else index)
     reader = Reader()
     constants = [np.asarray(leaf) for leaf in jax.tree.leaves(parameters)]
     (output,) = reader.run(closed, [*constants, symbol])
-    if not isinstance(output, Symbol) or output.affine.lattice is not None:
-        raise NotCompiled("the output is no vector of logits that depends on the images")
-    output = reader.linear(output)
-    return Network(image, tuple(reader.nodes), output.affine.taken(output.index.ravel()))
+    if not isinstance(output, Symbol):
+        raise NotCompiled("the logits do not depend on the images, but expected a network of them")
+    logits = reader.logits(output)  # it may store values
+    return Network(image, tuple(reader.nodes), logits)
 
 
-def _traced(function: Callable[..., Any], parameters: Sequence[Any], one: Any) -> Any:
-    """The jaxpr of a function of one image, and the shapes of its outputs.
+def _traced(function: Callable[..., Any], parameters: Sequence[Any], two: Any) -> Any:
+    """The jaxpr of a function of two images, and the shapes of its outputs.
 
     Raises:
         NotCompiled: If it branches on the image, or changes its own state.
     """
     try:
-        return jax.make_jaxpr(function, return_shape=True)(*parameters, one)
-    except jax.errors.ConcretizationTypeError as error:
+        return jax.make_jaxpr(function, return_shape=True)(*parameters, two)
+    except jax.errors.JAXTypeError as error:
         raise NotCompiled(
-            "the function branches on the image, or makes a number of Python of it: " + str(error)
+            "the function branches on the image, or makes a number of Python or an array of NumPy "
+            "of it; compile what it does on one of the branches, in operations of jax.numpy: "
+            + str(error)
         ) from error
     except Exception as error:
         if type(error).__name__ == "TraceContextError":
@@ -97,7 +103,7 @@ def _traced(function: Callable[..., Any], parameters: Sequence[Any], one: Any) -
                 "the function changes its state as it runs, as batch norm in training and dropout "
                 f"do; call model.eval() before ({error})"
             ) from error
-        error.add_note(f"The function was called on one image, of shape {one.shape}.")
+        error.add_note(f"The function was called on {IMAGES} images, of the shape {two.shape}.")
         raise
 
 
@@ -107,22 +113,13 @@ class Reader:
     def __init__(self) -> None:
         self.nodes: list[Node] = []
         self.ones: dict[Lattice | None, Value] = {}
-        self.kept: list[tuple[Symbol, Affine]] = []  # what was stored for a function
-        self.nonnegative: list[Affine] = []  # beside what ReLU gives
+        self.kept: list[tuple[Symbol, Symbol]] = []  # what was stored, and what for
+        self.place = "an unknown place"
         self.line = ""
 
-    def is_nonnegative(self, affine: Affine) -> bool:
-        """Whether no number can be negative: it is what ReLU gives, or the largest of that."""
-        if any(affine is known for known in self.nonnegative):
-            return True
-        ((value, _), taps), *others = affine.terms.items()
-        node = next((node for node in self.nodes if node.value is value), None)
-        alone = not others and set(taps) == {CENTRE} and bool((taps[CENTRE] >= 0).all())
-        return alone and node is not None and node.units == RELU
-
-    def refusal(self, what: str) -> NotCompiled:
+    def refusal(self, what: str, line: str = "") -> NotCompiled:
         """The error for the equation at hand."""
-        return NotCompiled(f"{self.line}: {what}")
+        return NotCompiled(f"{line or self.line}: {what}")
 
     def run(self, closed: ClosedJaxpr, arguments: Sequence[Any]) -> list[Any]:
         """The outputs of a jaxpr."""
@@ -140,30 +137,41 @@ class Reader:
 
     def equation(self, equation: Any, inputs: list[Any]) -> Sequence[Any]:
         """The outputs of an equation."""
-        from convattn.compile.rules import RULES
+        from convattn.compile.rules import MOVES, RULES
 
         primitive, parameters = equation.primitive, equation.params
-        if not any(isinstance(value, Symbol | Sign | Flat) for value in inputs):
+        if not any(isinstance(value, Symbol | Sign) for value in inputs):
             return bind(equation, inputs)
-        if all(0 in variable.aval.shape for variable in equation.outvars):
-            return [np.zeros(variable.aval.shape) for variable in equation.outvars]
-        self.line = f"{primitive.name} at {_place(equation)}"
-        if primitive.name in _CALLS:
-            inner = next(parameters[name] for name in _INNER if name in parameters)
-            closed = inner if isinstance(inner, ClosedJaxpr) else ClosedJaxpr(inner, ())
-            return self.run(closed, inputs)
-        if primitive.name == "scan":
-            return self._unrolled(parameters, inputs)
-        rule = RULES.get(primitive.name)
-        if rule is None:
-            raise self.refusal(
-                "is not recognised; known are convolutions, linear maps, sums, pooling, batch "
-                "norms at fixed statistics, piecewise linear functions such as ReLU, and exact GELU"
+        if primitive.name in MOVES and all(0 in v.aval.shape for v in equation.outvars):
+            return [np.zeros(v.aval.shape, v.aval.dtype) for v in equation.outvars]
+        outer = self.place
+        self.place = _place(equation) or outer
+        self.line = f"{primitive.name} at {self.place}"
+        try:
+            if primitive.name in _CALLS:
+                inner = next(parameters[name] for name in _INNER if name in parameters)
+                closed = inner if isinstance(inner, ClosedJaxpr) else ClosedJaxpr(inner, ())
+                return self.run(closed, inputs)
+            if primitive.name == "scan":
+                return self._unrolled(parameters, inputs)
+            rule = RULES.get(primitive.name)
+            if rule is None:
+                raise self.refusal(self._unknown(primitive.name))
+            found = rule(self, inputs, equation)
+        finally:
+            self.place = outer
+        return found if isinstance(found, list) else [found]
+
+    def _unknown(self, name: str) -> str:
+        if name in _BRANCHES:
+            return (
+                "branches on the image, which no vision transformer does; compile what it does on "
+                "one of the branches"
             )
-        found, expected = rule(self, inputs, equation), equation.outvars[0].aval.shape
-        if isinstance(found, Symbol) and found.shape[1:] != expected[1:] and BATCH in found.roles:
-            raise self.refusal(f"gives an array {expected}, which was read as {found.shape}")
-        return [found]
+        return (
+            "is not recognised; known are convolutions, linear maps, sums, pooling, batch norms at "
+            "fixed statistics, piecewise linear functions such as ReLU, and exact GELU"
+        )
 
     def _unrolled(self, parameters: Any, inputs: list[Any]) -> list[Any]:
         """A scan, step by step; what it stacks must not depend on the images."""
@@ -172,12 +180,14 @@ class Reader:
         stacked = inputs[consts + carried :]
         steps = range(parameters["length"])
         line, results = self.line, []
+        if any(isinstance(value, Symbol | Sign) for value in stacked):
+            raise self.refusal("goes over rows, columns, channels or images one after the other")
         for step in reversed(steps) if parameters["reverse"] else steps:
             outputs = self.run(parameters["jaxpr"], [*fixed, *carry, *(x[step] for x in stacked)])
             carry, rest = outputs[:carried], outputs[carried:]
             results.append(rest)
         self.line = line
-        if any(isinstance(value, Symbol | Sign | Flat) for rest in results for value in rest):
+        if any(isinstance(value, Symbol | Sign) for rest in results for value in rest):
             raise self.refusal("stacks what depends on the images; give its carry alone")
         if parameters["reverse"]:
             results.reverse()
@@ -189,124 +199,127 @@ class Reader:
         """A bias: numbers by channel."""
         if like.lattice not in self.ones:
             self.ones[like.lattice] = Value("1", 1, like.lattice, is_one=True)
-        row = np.broadcast_to(np.asarray(numbers, np.float64), (1, like.channels))
+        row = np.array(np.broadcast_to(np.asarray(numbers, np.float64), (1, like.channels)))
         terms: Terms = {(self.ones[like.lattice], "zeros"): {CENTRE: row}}
         return replace(like, terms=terms)
 
-    def stored(self, affine: Affine, units: Units = IDENTICAL) -> Affine:
+    def stored(self, affine: Affine, units: Units | None = None) -> Affine:
         """A new value, a function of an affine map."""
         value = Value(f"value {len(self.nodes) + 1}", affine.channels, affine.lattice)
-        shift, units = units.shift, replace(units, shift=0.0)
-        self.nodes.append(Node(value, affine, units))
-        found = Affine.of(value)
-        return found.plus(self.constant(found, np.array(shift))) if shift else found
+        self.nodes.append(Node(value, affine.simplified(), units or Units()))
+        return Affine.of(value)
 
     def linear(self, symbol: Symbol) -> Symbol:
         """With the identity for its function: folded into the affine map, or stored."""
-        symbol = symbol.ordered()
         function, affine = symbol.function, symbol.affine
         if function is IDENTITY:
             return symbol
-        if function.slope is not None:
-            affine = affine.scaled(np.full(affine.channels, function.slope))
-            if function.shift:
-                affine = affine.plus(self.constant(affine, np.array(function.shift)))
+        if function.line is not None:
+            slope, shift = function.line
+            affine = affine.scaled(np.full(affine.channels, slope))
+            if shift:
+                affine = affine.plus(self.constant(affine, np.array(shift)))
             return replace(symbol, affine=affine, function=IDENTITY)
-        for earlier, stored in self.kept:
-            if earlier.function is function and earlier.affine is affine:
-                return replace(symbol, affine=stored, function=IDENTITY)
-        units = units_of(function)
-        if units is None:
+        symbol = self._used(symbol)
+        if (kept := self._kept(symbol)) is not None:
+            return kept
+        form = normal_form(function)
+        if form is None:
             raise self.refusal(
-                "needs a function of one number that is neither piecewise linear nor the exact "
-                "GELU (SiLU, tanh, the approximate GELU, hard swish, …), which the MLP of a vision "
-                "transformer does not compute; take ReLU, ReLU6, LeakyReLU or the exact GELU"
+                "is a function of one number that is neither piecewise linear nor the exact GELU "
+                "(SiLU, tanh, the approximate GELU, hard swish, squares, …), which the MLP of a "
+                "vision transformer does not compute; take ReLU, ReLU6, LeakyReLU or exact GELU",
+                symbol.line,
             )
-        stored = self.stored(affine, units)
-        self.kept.append((symbol, stored))
-        return replace(symbol, affine=stored, function=IDENTITY)
+        inner = symbol.affine.scaled(np.full(symbol.affine.channels, form.scale))
+        if form.bias:
+            inner = inner.plus(self.constant(inner, np.array(form.bias)))
+        found = self.stored(inner, form.units)
+        if form.outer != 1:
+            found = found.scaled(np.full(found.channels, form.outer))
+        if form.shift:
+            found = found.plus(self.constant(found, np.array(form.shift)))
+        self.kept.append((symbol, replace(symbol, affine=found, function=IDENTITY)))
+        return self.kept[-1][1]
+
+    def _used(self, symbol: Symbol) -> Symbol:
+        """Without the channels that stand nowhere."""
+        channels = symbol.affine.channels
+        used = np.unique(symbol.index[symbol.index >= 0] % channels)
+        if len(used) == channels:
+            return symbol
+        rank = np.zeros(channels, np.int64)
+        rank[used] = np.arange(len(used))
+        index = np.where(
+            symbol.index >= 0, symbol.base * len(used) + rank[symbol.index % channels], OUTSIDE
+        )
+        return replace(symbol, affine=symbol.affine.taken(used), index=index)
+
+    def _kept(self, symbol: Symbol) -> Symbol | None:
+        """What was stored before for the same function of the same numbers, at these places."""
+        for earlier, found in self.kept:
+            if earlier.function is symbol.function and earlier.affine is symbol.affine:
+                return replace(symbol, affine=found.affine, function=IDENTITY)
+        return None
 
     def pointwise(self, symbol: Symbol) -> Symbol:
         """Linear, and stored if it reads other points than its own."""
         symbol = self.linear(symbol)
         if symbol.affine.is_pointwise:
             return symbol
-        for earlier, stored in self.kept:
-            if earlier.function is IDENTITY and earlier.affine is symbol.affine:
-                return replace(symbol, affine=stored)
-        stored = self.stored(symbol.affine)
-        self.kept.append((symbol, stored))
-        return replace(symbol, affine=stored)
+        if (kept := self._kept(symbol)) is not None:
+            return kept
+        found = replace(symbol, affine=self.stored(symbol.affine))
+        self.kept.append((symbol, found))
+        return found
 
     def whole(self, symbol: Symbol) -> Symbol:
-        """Linear, with every point at its place; rows and columns at a stride become a lattice."""
-        symbol = self.linear(symbol)
-        if symbol.is_whole:
-            return symbol
-        symbol = self.pointwise(symbol)
-        lattice = symbol.affine.lattice
-        assert lattice is not None
-        rows, columns = (
-            _progression(places, count)
-            for places, count in zip(symbol.places, lattice.count, strict=True)
-        )
-        borders = {axis[2] for axis in (rows, columns) if axis is not None and axis[2] is not None}
-        if rows is None or columns is None or len(borders) > 1:
-            raise self.refusal(
-                "takes rows or columns in another order or number than the map has; what is laid "
-                "around a map must be read by a convolution, a pooling or slices of its size next"
+        """With every point of its map at its place; a single point becomes a vector."""
+        from convattn.compile.windows import at_its_places
+
+        return at_its_places(self, symbol)
+
+    def logits(self, output: Symbol) -> Affine:
+        """The affine map of a vector of logits."""
+        found = self.whole(output)
+        affine, index = found.affine, found.index
+        images = np.arange(IMAGES)[:, None] * affine.channels
+        if affine.lattice is not None or not np.array_equal(
+            np.where(index < 0, index, index - images)[1], index[0]
+        ):
+            raise NotCompiled(
+                f"the logits {output.index.shape[1:]} are pixels of a map, or of several images, "
+                "but expected a vector [batch, classes] of each; average over rows and columns, or "
+                "apply a linear classifier"
             )
-        border: Border = borders.pop() if borders else "zeros"
-        self.require_border(border, symbol.affine)
-        count = (len(symbol.places[0]), len(symbol.places[1]))
-        affine = symbol.affine.convolved(
-            np.eye(symbol.affine.channels)[None, None],
-            stride=(rows[1], columns[1]),
-            before=(-rows[0], -columns[0]),
-            count=count,
-            border=border,
-        )
-        return replace(symbol, affine=affine, places=whole_places(count))
+        zero = replace(affine, channels=1, terms={})
+        return concatenated([affine, zero]).taken(index[0]).simplified()
 
-    def require_border(self, border: Border, affine: Affine) -> None:
-        """Refuse what no token's code reads."""
-        if border == "edge" and affine.lattice is not None and max(affine.lattice.held) > 1:
-            raise self.refusal("reads the nearest pixel beyond the border; take patch_size=1")
-
-
-def _progression(places: Sequence[int], count: int) -> tuple[int, int, Border | None] | None:
-    """The first place, the step, and what is beyond, where places are evenly apart on an axis.
-
-    >>> _progression((OUTSIDE, 0, 1), 3), _progression((0, 2), 4), _progression((1, 2, 0), 3)
-    ((-1, 1, 'zeros'), (0, 2, None), (1, 1, 'circular'))
-    """
-    inside = [(number, place) for number, place in enumerate(places) if place != OUTSIDE]
-    if not inside:
-        return None
-    (i, first), (j, last) = inside[0], inside[-1]
-    steps = np.arange(len(places))
-    for step in [(last - first) // (j - i)] if j > i else range(1, count + 1):
-        expected = first + step * (steps - i)
-        beyond = (expected < 0) | (expected >= count)
-        same = np.where(beyond, OUTSIDE, expected).tolist() == list(places)
-        if same and step > 0 and (len(places) == 1 or (len(places) - 1) * step < count):
-            found = step if len(places) > 1 else count
-            return first - step * i, found, "zeros" if beyond.any() else None
-    starts = sorted(range(1 - len(places), count), key=abs)
-    for start in starts if len(places) <= count else ():
-        if ((start + steps) % count).tolist() == list(places):
-            return start, 1, "circular"
-        if np.clip(start + steps, 0, count - 1).tolist() == list(places):
-            return start, 1, "edge"
-    return None
+    def lowest(self, affine: Affine) -> np.ndarray:
+        """A number below each channel of an affine map."""
+        ranges = {node.value: node.units.range for node in self.nodes}
+        total = np.zeros(affine.channels)
+        for (value, _), taps in affine.terms.items():
+            low, high = (1.0, 1.0) if value.is_one else ranges.get(value, (-np.inf, np.inf))
+            for where, matrix in taps.items():
+                if where not in (CENTRE, MEAN):  # a neighbour may be a zero beyond the border
+                    low, high = min(low, 0.0), max(high, 0.0)
+                least = np.zeros(matrix.shape)
+                least[matrix > 0] = (matrix * low)[matrix > 0] if np.isfinite(low) else -np.inf
+                least[matrix < 0] = (matrix * high)[matrix < 0] if np.isfinite(high) else -np.inf
+                total = total + least.sum(0)
+        return total
 
 
-def _place(equation: Any) -> str:
+def _place(equation: Any) -> str | None:
     """The file and line of the function's own code that an equation comes from."""
     traceback = equation.source_info.traceback
-    own = [
-        frame
-        for frame in ([] if traceback is None else traceback.frames)
-        if not any(f"/{package}/" in frame.file_name for package in _PACKAGES)
-    ]
-    return f"{own[0].file_name}:{own[0].line_num}" if own else "an unknown place"
+    folders = tuple(
+        str(Path(file).parent) + "/"
+        for name in _PACKAGES
+        if (file := getattr(sys.modules.get(name), "__file__", None)) is not None
+    )
+    for frame in [] if traceback is None else traceback.frames:
+        if not frame.file_name.startswith((*folders, "<")):
+            return f"{frame.file_name}:{frame.line_num}"
+    return None

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from math import isqrt
 
 from convattn.compile.network import NotCompiled
-from convattn.compile.plan import HELD, Plan
+from convattn.compile.plan import HELD, LEAST_HEAD, Plan
+from convattn.operators.integers import as_integer
 
 MAX_PARAMETERS, MAX_TOKENS = 300_000_000, 4096
 _CODES = 4 + 1  # the channels of one lattice's positions, and of its mean
@@ -105,10 +106,19 @@ def capacity(width: int, num_heads: int, depth: int, patch_size: int = 1) -> Cap
     >>> capacity(768, 12, 12)  # ViT-B on single pixels
     Capacity(kernel_size=3, channels=64, residual_channels=64, layers=11)
     """
-    if width % num_heads or min(width, num_heads, depth, patch_size) < 1:
+    width, num_heads, depth, patch_size = (
+        as_integer(number, name)
+        for number, name in (
+            (width, "width"),
+            (num_heads, "num_heads"),
+            (depth, "depth"),
+            (patch_size, "patch_size"),
+        )
+    )
+    if width % num_heads or width // num_heads < LEAST_HEAD:
         raise ValueError(
-            f"width={width}, num_heads={num_heads}, depth={depth} and patch_size={patch_size}, but "
-            "expected positive numbers, and a width that the heads divide"
+            f"width={width} and num_heads={num_heads}, but expected a width that the heads divide "
+            f"into at least {LEAST_HEAD} features each, which tell positions"
         )
     points = patch_size**2
     reach = (isqrt(num_heads) - 1) // 2

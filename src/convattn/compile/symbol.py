@@ -1,124 +1,186 @@
-"""Arrays of a traced function that depend on the images."""
+"""Arrays of a traced function that depend on the images.
+
+The function is traced on two images. An array is told by which number of which image stands where:
+the channel of a point of an affine map, or a zero that was laid around. So whatever moves numbers
+alone (reshapes, slices, transposes, pads, concatenations, repetitions) is that operation on
+integers, and what reads neighbours finds rows, columns and channels again.
+"""
 
 from dataclasses import dataclass, replace
-from itertools import groupby
-from math import prod
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Int
 
 from convattn.compile.affine import Affine
+from convattn.compile.lattice import Pair
 from convattn.compile.scalar import IDENTITY, Scalar
 
-BATCH, ROW, COLUMN, FEATURE = "batch", "row", "column", "feature"
-OUTSIDE = -1  # the place of a zero that was laid around a map
-Places = tuple[tuple[int, ...], tuple[int, ...]]
+IMAGES = 2
+OUTSIDE = -1  # a zero
+Index = Int[np.ndarray, "*shape"]
+
+
+class Numbers(NamedTuple):
+    """Of each entry of an array, which number it is; meaningless where it is not inside."""
+
+    image: Index
+    row: Index
+    column: Index
+    channel: Index
+    inside: np.ndarray
+
+
+class Axes(NamedTuple):
+    """Along which axis the images, rows and columns lie; None where there is one alone.
+
+    Attributes:
+        image, row, column: The axis.
+        loose: Axes along which zeros were laid beside one number.
+    """
+
+    image: int | None
+    row: int | None
+    column: int | None
+    loose: tuple[int, ...]
+
+
+class Map(NamedTuple):
+    """An array whose axes are images, rows, columns, and channels.
+
+    Attributes:
+        rows, columns, channels: Which one stands where on each, or `OUTSIDE`.
+    """
+
+    rows: Index
+    columns: Index
+    channels: Index
 
 
 @dataclass(frozen=True, eq=False)
 class Symbol:
-    """An array: function(affine), with its axes in some order.
+    """An array: function(affine), entry by entry, and zero where it is outside.
 
     Attributes:
         affine: Its numbers before `function`.
-        roles: What each axis is.
-        index: Which channel of `affine` stands where, by the feature axes in their order.
-        places: Which row, and which column, of the lattice stands where, or `OUTSIDE`.
+        index: (image · points + point) · channels + channel of each entry, or `OUTSIDE`.
         function: Of each number.
+        line: Where in the source a function was last applied.
     """
 
     affine: Affine
-    roles: tuple[str, ...]
-    index: Int[np.ndarray, "*features"]
-    places: Places = ((), ())
+    index: Index
     function: Scalar = IDENTITY
+    line: str = ""
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Of the array, for a batch of one."""
-        features = iter(self.index.shape)
-        sizes = {BATCH: 1, ROW: len(self.places[0]), COLUMN: len(self.places[1])}
-        return tuple(next(features) if role == FEATURE else sizes[role] for role in self.roles)
+    def count(self) -> Pair:
+        """Rows and columns of the affine map; a vector has one point."""
+        return (1, 1) if self.affine.lattice is None else self.affine.lattice.count
 
     @property
-    def feature_axes(self) -> list[int]:
-        """The axes that are features."""
-        return [axis for axis, role in enumerate(self.roles) if role == FEATURE]
+    def base(self) -> Index:
+        """image · points + point of each entry."""
+        return self.index // self.affine.channels
 
     @property
-    def is_whole(self) -> bool:
-        """Whether every point of the lattice stands at its place."""
-        lattice = self.affine.lattice
-        return lattice is None or self.places == whole_places(lattice.count)
+    def has_outside(self) -> bool:
+        """Whether zeros were laid around."""
+        return bool((self.index < 0).any())
 
-    def ordered(self) -> "Symbol":
-        """With the channels of `affine` in the order of the array."""
-        count = np.arange(self.index.size)
-        if np.array_equal(self.index.ravel(), np.arange(self.affine.channels)):
-            return self
-        taken = self.affine.taken(self.index.ravel())
-        return replace(self, affine=taken, index=count.reshape(self.index.shape))
+    def numbers(self) -> Numbers:
+        """Which number each entry is."""
+        rows, columns = self.count
+        inside = self.index >= 0
+        base, channel = np.divmod(np.where(inside, self.index, 0), self.affine.channels)
+        image, point = np.divmod(base, rows * columns)
+        return Numbers(image, *np.divmod(point, columns), channel, inside)
 
     def has_base_of(self, other: "Symbol") -> bool:
         """Whether both are functions of the same numbers at the same places."""
-        return (
-            self.affine is other.affine
-            and self.roles == other.roles
-            and self.places == other.places
-            and np.array_equal(self.index, other.index)
+        return self.affine is other.affine and np.array_equal(self.index, other.index)
+
+    def axes(self) -> Axes | None:
+        """Where images, rows and columns lie; None if one axis holds several of them."""
+        parts, found, loose = self.numbers(), dict[str, int](), list[int]()
+        for axis in range(self.index.ndim):
+            first, second = (
+                Numbers(*(np.delete(part, place, axis) for part in parts)) for place in (0, -1)
+            )
+            both = first.inside & second.inside
+            changing = [
+                name
+                for name in ("image", "row", "column", "channel")
+                if ((getattr(first, name) != getattr(second, name)) & both).any()
+            ]
+            if len(changing) > 1 or (changing and changing[0] in found):
+                return None
+            if changing and changing[0] != "channel":
+                found[changing[0]] = axis
+            if not changing and (first.inside != second.inside).any():
+                loose.append(axis)
+        return Axes(found.get("image"), found.get("row"), found.get("column"), tuple(loose))
+
+    def as_map(self, axes: tuple[int, int, int]) -> Map | None:
+        """Rows, columns and channels, where these axes are images, rows and columns."""
+        index = self.along(axes)
+        parts = Symbol(self.affine, index).numbers()
+        rows, columns, channels = (
+            np.where(parts.inside, part, OUTSIDE).max(tuple({0, 1, 2, 3} - {axis}), initial=OUTSIDE)
+            for axis, part in ((1, parts.row), (2, parts.column), (3, parts.channel))
+        )
+        expected = placed(self.count, self.affine.channels, Map(rows, columns, channels))
+        if not np.array_equal(expected[: len(index)], index):
+            return None
+        return Map(rows, columns, channels)
+
+    def along(self, axes: tuple[int, int, int]) -> Index:
+        """The index as `[images, rows, columns, others]`."""
+        rest = [axis for axis in range(self.index.ndim) if axis not in axes]
+        moved = self.index.transpose(*axes, *rest)
+        return moved.reshape(*moved.shape[:3], -1)
+
+    def with_map(
+        self, axes: tuple[int, int, int], affine: Affine, channels: Index | None = None
+    ) -> "Symbol":
+        """All points of another affine map, at the place of these axes.
+
+        Args:
+            axes: Images, rows and columns.
+            affine: Its lattice has the points.
+            channels: Of the other axes, in their order; None for one axis of all.
+        """
+        assert affine.lattice is not None
+        rows, columns = affine.lattice.count
+        rest = [axis for axis in range(self.index.ndim) if axis not in axes]
+        sizes = [self.index.shape[axis] for axis in rest]
+        if channels is None:
+            channels, sizes = np.arange(affine.channels), [affine.channels]
+        whole = Map(np.arange(rows), np.arange(columns), channels)
+        index = placed(affine.lattice.count, affine.channels, whole)
+        shape = (IMAGES, rows, columns, *sizes)
+        back = np.argsort([*axes, *rest])
+        return replace(
+            self, affine=affine, index=index.reshape(shape).transpose(back), function=IDENTITY
         )
 
-    def reshaped(self, shape: tuple[int, ...]) -> "Symbol | None":
-        """In another shape that joins or parts feature axes alone; None if it is another."""
-        roles: list[str] = []
-        left = list(shape)
-        axes = [(role, size) for role, size in zip(self.roles, self.shape, strict=True)]
-        for role, axes_of_role in groupby(
-            (axis for axis in axes if axis[0] != FEATURE or axis[1] > 1), key=lambda axis: axis[0]
-        ):
-            size, taken = prod(size for _, size in axes_of_role), 1
-            while left and role != BATCH and left[0] == 1 != size:
-                left.pop(0)
-                roles.append(FEATURE)
-            while left and (taken < size or (role != FEATURE and role not in roles)):
-                taken *= left.pop(0)
-                roles.append(role)
-                if role != FEATURE:
-                    break
-            if taken != size:
-                return None
-        if any(size != 1 for size in left):
-            return None
-        roles += [FEATURE] * len(left)
-        features = [size for size, role in zip(shape, roles, strict=True) if role == FEATURE]
-        return replace(self, roles=tuple(roles), index=self.index.reshape(features))
 
-    def transposed(self, order: tuple[int, ...]) -> "Symbol":
-        """With its axes in another order."""
-        own = self.feature_axes
-        features = [own.index(axis) for axis in order if axis in own]
-        roles = tuple(self.roles[axis] for axis in order)
-        return replace(self, roles=roles, index=self.index.transpose(features))
+def placed(count: Pair, channels: int, of: Map) -> Index:
+    """The index `[images, rows, columns, channels]` of a map of an affine map of this size."""
+    rows, columns, own = of.rows[:, None, None], of.columns[:, None], of.channels
+    images = np.arange(IMAGES)[:, None, None, None]
+    found = ((images * count[0] + rows) * count[1] + columns) * channels + own
+    return np.where((rows < 0) | (columns < 0) | (own < 0), OUTSIDE, found)
 
 
 @dataclass(frozen=True, eq=False)
 class Sign:
-    """Where an array is positive."""
-
-    of: Symbol
-
-
-@dataclass(frozen=True, eq=False)
-class Flat:
-    """A map of which all points and channels are one axis, `[batch, numbers]`.
+    """Where an array is positive, or where it is not.
 
     Attributes:
-        of: The map; its axes but the first, in their order, are the numbers.
+        of: The array.
+        negated: Whether it is where the array is not.
     """
 
     of: Symbol
-
-
-def whole_places(count: tuple[int, int]) -> Places:
-    """Every row and column at its place."""
-    return tuple(range(count[0])), tuple(range(count[1]))
+    negated: bool = False

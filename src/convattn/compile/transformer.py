@@ -32,12 +32,12 @@ class Report:
     Attributes:
         size: Of the vision transformer.
         images: How many were run.
-        same_class: On how many of them the largest logit is the same.
+        same_class: On how many the largest logit is the same, but for ties within the bound.
         difference: The largest of logits, between the vision transformer and the function.
         largest: The largest logit in absolute value.
         bound: What is derived, image by image, for the difference from the network as it was read,
             evaluated in float64.
-        ratio: The smallest bound/difference of all images and logits.
+        ratio: The smallest bound/difference of all images and logits; infinite where none differs.
         within: Whether every difference from that network is within its bound.
         dtype: In which the vision transformer computed.
     """
@@ -153,11 +153,11 @@ class CompiledTransformer:
         return Report(
             size,
             images=len(logits),
-            same_class=int((logits.argmax(-1) == theirs.argmax(-1)).sum()),
+            same_class=int(_same_class(logits, theirs, bound.total).sum()),
             difference=float(np.abs(logits - theirs).max()),
             largest=float(np.abs(theirs).max()),
             bound=bound,
-            ratio=float((bound.total / np.maximum(apart, np.finfo(np.float64).tiny)).min()),
+            ratio=float((bound.total[apart > 0] / apart[apart > 0]).min(initial=np.inf)),
             within=bool((apart <= bound.total).all()),
             dtype=self.dtype,
         )
@@ -220,6 +220,13 @@ class CompiledTransformer:
     def save(self, path: Path | str) -> None:
         """Write `contents` into a file, whole or not at all."""
         write_file(Path(path), self.contents())
+
+
+def _same_class(logits: np.ndarray, theirs: np.ndarray, bound: np.ndarray) -> np.ndarray:
+    """Whether the largest logit of each image is the same, or as large within the bounds."""
+    rows, own = np.arange(len(logits)), logits.argmax(-1)
+    near = np.minimum(2 * bound.max(-1), np.abs(theirs).max(-1) * np.sqrt(np.finfo(np.float32).eps))
+    return theirs.max(-1) - theirs[rows, own] <= near
 
 
 def rows_first(images: Any, channels_first: bool) -> Any:
