@@ -75,7 +75,10 @@ def choices(rows: Iterable[Row], rates: Rates) -> list[Choice]:
     able = (
         row
         for row in rows
-        if row.contestant in BACK_ENDS and row.contestant not in NOT_CHOSEN and row.skipped is None
+        if row.contestant in BACK_ENDS
+        and row.contestant not in NOT_CHOSEN
+        and row.skipped is None
+        and row.work is not None  # of a layer: a network's rows have none
     )
     for group, members in by_group(able).items():
         if len(members) < 2:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import get_args, get_type_hints
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -260,6 +261,35 @@ def test_a_layer_whose_rounding_hides_all_is_written_only_when_asked(convattn_co
     assert done.code == 2
     assert "rounding alone accounts for a distance of" in done.err
     assert not target.exists()
+
+
+def test_a_leak_that_large_images_show_is_no_convolution(convattn_command, tmp_path):
+    """On the smallest image it is within what bfloat16 rounds; on 64 × 64 it is off by 0.4."""
+    kernel = np.random.default_rng(1).normal(size=(3, 3, 2, 2))
+    layer, target = tmp_path / "layer.safetensors", tmp_path / "conv.safetensors"
+    words = ("convert", "back", layer, "--kernel-size", 3, 3, "-o", target)
+    for sharpness, code in ((9.0, 1), (30.0, 0)):
+        given = jnp.asarray(kernel, jnp.bfloat16)
+        convattn.save_layer(
+            convattn.conv_to_attention(given, form="limit", sharpness=sharpness), layer
+        )
+        done = convattn_command(*words)
+        assert done.code == code
+        assert ("of the mean of all pixels" in done.out) == bool(code)
+    for dtype in (jnp.bfloat16, jnp.float32):  # the exact form, whose uniform head cancels
+        convattn.save_layer(convattn.conv_to_attention(jnp.asarray(kernel, dtype)), layer)
+        assert convattn_command(*words).code == 0
+
+
+@pytest.mark.parametrize("name", ["standardized_conv2d", "StdConv_0", "ws_conv", "ScaledWSConv"])
+def test_a_standardised_convolution_is_refused_by_its_name(convattn_command, tmp_path, name):
+    source = tmp_path / "net.npz"
+    np.savez(source, **{f"{name}.kernel": KERNEL})
+    done = convattn_command("convert", "kernel", source, "--layer", name)
+    assert done.code == 2
+    assert "is called a standardised convolution" in done.err
+    done = convattn_command("convert", "kernel", source, "--layer", name, "--layout", "hwio")
+    assert done.code == 0
 
 
 def test_a_transposed_convolution_is_refused_by_its_name(convattn_command, tmp_path):

@@ -11,6 +11,7 @@ from benchmarks.rounds import compiled, rounds, too_much
 from benchmarks.settings import GIB, Settings
 from experiments.synthetic_rows import row
 
+from convattn.cli.running import UsageError
 from convattn.fast.selection import BACK_ENDS
 
 TINY = Settings(sizes=(2,), dims=(3,), turns=2, turn_seconds=0.0, resident_from=None)
@@ -129,6 +130,35 @@ def test_main_prints_and_writes(tmp_path, monkeypatch, capsys) -> None:
     assert written["settings"]["sizes"] == [2]
     assert [each["contestant"] for each in written["rows"]] == ["dense", "plain dense", "lax.conv"]
     assert [file.name for file in path.parent.iterdir()] == ["bench.json"]
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_where_it_was_stopped(tmp_path, monkeypatch, capsys) -> None:
+    path = tmp_path / "bench.json"
+    options = ["--cases", "finite", "resnet20", "--backends", "dense", "--quick", "--resume"]
+    monkeypatch.setattr(sys, "argv", ["bench.py", *options, "--json", str(path)])
+    bench.main()
+    whole = json.loads(path.read_text())
+    assert {each["case"] for each in whole["rows"]} == {"finite", "resnet20"}
+    kept = [each for each in whole["rows"] if each["case"] == "finite"]
+    path.write_text(json.dumps({**whole, "rows": kept}))
+    capsys.readouterr()
+    bench.main()
+    again = json.loads(path.read_text())
+    assert again["rows"][: len(kept)] == kept
+    assert again["peak"] == whole["peak"]
+    assert len(again["rows"]) == len(whole["rows"])
+    assert "finite" not in capsys.readouterr().out.partition("targets")[0]
+    for each in again["rows"]:
+        if each["contestant"] == "lax.conv":
+            assert each["over_convolution"] == [1.0, 1.0, 1.0]
+            assert each["cost"]["flops"] > 0
+    monkeypatch.setattr(sys, "argv", ["bench.py", *options, "--turns", "5", "--json", str(path)])
+    with pytest.raises(UsageError, match="a run with other settings"):
+        bench.main()
+    path.write_text("{")
+    with pytest.raises(UsageError, match="is damaged"):
+        bench.main()
 
 
 def test_a_plot_of_another_kind_is_refused_before_anything_runs(monkeypatch, capsys) -> None:

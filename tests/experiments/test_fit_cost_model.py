@@ -68,3 +68,16 @@ def test_main_prints_rates_for_pasting(tmp_path, monkeypatch, capsys) -> None:
     printed = capsys.readouterr().out
     assert '"cpu": Rates(' in printed
     assert "fastest in 1 of 1" in printed
+
+
+def test_rates_are_installed_only_if_they_choose_no_worse(tmp_path, monkeypatch) -> None:
+    path = tmp_path / "there" / "rates.json"
+    monkeypatch.setenv("CONVATTN_RATES", str(path))
+    cheap, dear = [1e9, 0.0, 0.0, 0.0], [1e3, 0.0, 0.0, 9.0]
+    rows = [row("dense", 1.0, work=cheap), row("separable", 2.0, work=dear)]
+    right, wrong = Rates(1e-9, 0.0, 0.0, 1.0), Rates(1.0, 0.0, 0.0, 0.0)
+    assert "are kept" in fit_cost_model.installed("a", rows, wrong, right)
+    assert not path.exists()
+    assert "where backend='auto' reads them" in fit_cost_model.installed("a", rows, right, wrong)
+    fit_cost_model.installed("b", rows, right, right)
+    assert json.loads(path.read_text()) == {"a": right._asdict(), "b": right._asdict()}

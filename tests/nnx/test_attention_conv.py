@@ -164,6 +164,13 @@ def test_a_trained_layer_says_how_far_it_is_from_a_convolution():
     assert 1e-3 < layer.to_conv().distance < 1
 
 
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
+def test_a_uniform_head_that_no_longer_cancels_is_named_in_every_dtype(dtype):
+    layer = AttentionConv(2, 4, (3, 3), param_dtype=dtype, dtype=jnp.float32, rngs=nnx.Rngs(0))
+    layer.scores[...] = layer.scores[...] * 0.9
+    assert layer.to_conv().uniform > 0.3
+
+
 class Frozen(nnx.Param):
     """Parameters that an optimiser leaves out."""
 

@@ -92,6 +92,24 @@ def test_a_wrong_kernel_leaves_the_bound(network, monkeypatch):
     assert report.difference > 1e-3
 
 
+class Twice(nnx.Module):
+    """One convolution under two names."""
+
+    def __init__(self):
+        self.a = nnx.Conv(3, 3, (3, 3), rngs=nnx.Rngs(0))
+        self.b = self.a
+
+    def __call__(self, images):
+        return self.b(nnx.relu(self.a(images)))
+
+
+def test_a_shared_module_is_taken_by_all_of_its_paths_or_by_none():
+    with pytest.raises(ValueError, match="b and a are one module, of which `where` takes one path"):
+        to_attention(Twice(), jnp.ones((1, 5, 5, 3)), where=lambda path, conv: path == "a")
+    attention = to_attention(Twice(), jnp.ones((1, 5, 5, 3))).model
+    assert attention.a is attention.b
+
+
 def test_a_module_that_is_used_twice_stays_shared(converted):
     assert converted.model.again is converted.model.blocks[0]
 

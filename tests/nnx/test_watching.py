@@ -90,7 +90,27 @@ def scaled_by_a_statistic():
     return ScaledCopy(nnx.BatchStat)
 
 
-@pytest.mark.parametrize("kind", [ScaledCopy, scaled_by_a_statistic, Standardised])
+class IntegerGain(nnx.Module):
+    """Scales the kernel of a copy by an integer, or by a mask."""
+
+    def __init__(self, kind=jnp.int32):
+        self.conv = nnx.Conv(3, 4, (3, 3), rngs=nnx.Rngs(0))
+        self.gain = nnx.Variable(jnp.ones((), kind))
+
+    def __call__(self, inputs):
+        graph, state = nnx.split(self.conv)
+        state = jax.tree.map(lambda leaf: leaf * self.gain[...], state)
+        return nnx.merge(graph, state)(inputs)
+
+
+def masked():
+    return IntegerGain(bool)
+
+
+KINDS = [ScaledCopy, scaled_by_a_statistic, Standardised, IntegerGain, masked]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("called", [False, True])
 def test_a_kernel_that_is_computed_at_each_call_is_refused(kind, called):
     model, images = kind(), jnp.ones((1, 6, 6, 3))

@@ -254,6 +254,60 @@ def test_a_weight_that_is_projected_is_refused() -> None:
         to_attention(Nonnegative(), torch.rand(1, 2, 5, 5))
 
 
+class Clipped(torch.nn.Module):
+    """Clips its weights after each call, as the critic of a Wasserstein GAN."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = torch.nn.Conv2d(2, 3, 3)
+
+    def forward(self, images):
+        outputs = self.conv(images)
+        with torch.no_grad():
+            self.conv.weight.clamp_(-0.3, 0.3)
+        return outputs
+
+
+class IntegerGain(torch.nn.Module):
+    """Scales its weight by an integer, or by a mask."""
+
+    def __init__(self, kind=torch.int64) -> None:
+        super().__init__()
+        self.conv = torch.nn.Conv2d(2, 3, 3)
+        self.register_buffer("gain", torch.ones((), dtype=kind))
+
+    def forward(self, images):
+        weights = {"weight": self.conv.weight * self.gain, "bias": self.conv.bias}
+        return torch.func.functional_call(self.conv, weights, images)
+
+
+@pytest.mark.parametrize(
+    "model", [Clipped(), IntegerGain(), IntegerGain(torch.bool)], ids=["clipped", "int", "mask"]
+)
+def test_a_weight_that_is_rewritten_or_scaled_is_refused(model) -> None:
+    with pytest.raises(ValueError, match="conv: the model computes its weight at each call"):
+        to_attention(model, torch.rand(1, 2, 5, 5))
+
+
+class Twice(torch.nn.Module):
+    """One block under two names."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a = torch.nn.Sequential(torch.nn.Conv2d(2, 2, 3, padding=1))
+        self.b = self.a
+
+    def forward(self, images):
+        return self.b(self.a(images))
+
+
+def test_a_shared_module_is_taken_by_all_of_its_paths_or_by_none() -> None:
+    with pytest.raises(ValueError, match=r"b\.0 and a\.0 are one module, of which `where` takes"):
+        to_attention(Twice(), torch.rand(1, 2, 5, 5), where=lambda path, conv: path == "a.0")
+    attention = to_attention(Twice(), torch.rand(1, 2, 5, 5)).model
+    assert attention.a[0] is attention.b[0]
+
+
 class Sometimes(torch.nn.Module):
     """Asks for the type of its layer."""
 

@@ -9,6 +9,7 @@ from tyro.conf import Positional
 from convattn.cli.output import array_lines, described, finish, weights_target
 from convattn.cli.running import Json, Sizes, UsageError, option, sizes_of
 
+NAMED = 1e-6  # a part of the kernel from which on the uniform part is named
 TELLING = 0.1  # of the distance that rounding may account for: above, it tells little
 
 
@@ -61,6 +62,7 @@ class ConvertBack:
         except ValueError as error:
             raise UsageError(str(error)) from error
         passed = bool(max(numbers["distance"], numbers["bias_distance"]) <= numbers["tolerance"])
+        passed &= numbers["uniform"] <= max(numbers["tolerance"], numbers["uniform_rounding"])
         return finish(target, content, passed, self.json, numbers, _lines(numbers, passed))
 
     def _recover(
@@ -74,6 +76,7 @@ class ConvertBack:
         import numpy
 
         import convattn
+        from convattn.networks.recovered_kernel import recovered_kernel, recovery_size
         from convattn.networks.weights.convolution_layout import (
             FRAMEWORKS,
             arrange,
@@ -133,6 +136,10 @@ class ConvertBack:
                     "its dtype; state one with --tolerance"
                 )
         residual = stored_residual(layer, stored.kernel, stored.bias, sides)
+        uniform = rounded = 0.0
+        large = recovery_size(layer, taps, None)
+        if layer.content is None and layer.patch_size == layer.output_patch_size == (1,) * axes:
+            uniform, rounded = map(float, recovered_kernel(layer, taps, large)[1:])
         gap, largest = float(residual.bias_gap), 0.0 if bias is None else float(abs(bias).max())
         numbers = {
             "heads": layer.heads,
@@ -148,6 +155,9 @@ class ConvertBack:
             "sup_norm": float(residual.sup_norm),
             "bias_gap": gap,
             "linearised": residual.linearised,
+            "uniform": uniform,
+            "uniform_rounding": rounded,
+            "uniform_image_size": list(large),
             "tolerance": float(tolerance),
             "tolerance_is_derived": self.tolerance is None,
         }
@@ -169,6 +179,12 @@ def _lines(numbers: dict[str, Any], passed: bool) -> list[str]:
         f"{numbers['bias_gap']:.3g}"
         + (", to first order at X = 0, for the layer has content" if numbers["linearised"] else ""),
     ]
+    if numbers["uniform"] > NAMED:
+        lines.append(
+            f"of the mean of all pixels, which no convolution reads, every output has "
+            f"{numbers['uniform']:.2g} of the kernel on images of "
+            f"{tuple(numbers['uniform_image_size'])} pixels; it grows with their number"
+        )
     if not passed:
         lines.append(
             "the layer is no convolution of that size; try another --kernel-size, or take the "

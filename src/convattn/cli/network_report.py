@@ -6,6 +6,12 @@ from typing import Any
 SAME_TENSORS = {  # others whose tensors have the same names and shapes
     "resnet18": "timm's resnetblur18",
     "resnet50": "timm's resnetaa50 and resnetblur50",
+    "resnet50d": "timm's resnetaa50d and resnetblur50d",
+    "resnet101d": "timm's resnetaa101d and resnetblur101d",
+    "efficientnet_b0": "timm's tf_efficientnet_b0",
+    "efficientnet_lite0": "timm's tf_efficientnet_lite0",
+    "mobilenetv3_large_100": "timm's tf_mobilenetv3_large_100",
+    "mobilenetv3_small_100": "timm's tf_mobilenetv3_small_100",
 }
 
 

@@ -29,8 +29,11 @@ _MAX_ENTRIES = 2**26  # of the attention of all heads
 
 def recovered_kernel(
     layer: AttentionLayer, kernel_size: Sequence[int], image_size: Sequence[int]
-) -> tuple[Array, Array]:
-    """The kernel `[*K, in, out]`, and |N·Σ_h u_h W_h|/|kernel|, zero where it is rounding.
+) -> tuple[Array, Array, Array]:
+    """The kernel `[*K, in, out]`, |N·Σ_h u_h W_h|/|kernel|, and what rounding of it there can be.
+
+    The second is zero where computing it rounds as much. The third is what the layer's own numbers
+    leave, rounded to their dtype, where a uniform head is to cancel the others; else zero.
 
     Args:
         layer: On pixels, without content.
@@ -38,9 +41,9 @@ def recovered_kernel(
 
     >>> from convattn.constructions.conversion import conv_to_attention
     >>> layer = conv_to_attention(jnp.arange(6.0).reshape(3, 1, 2), form="limit")
-    >>> kernel, uniform = recovered_kernel(layer, (3,), (9,))
-    >>> kernel.ravel().tolist(), float(uniform)
-    ([0.0, 1.0, 2.0, 3.0, 4.0, 5.0], 0.0)
+    >>> kernel, uniform, rounded = recovered_kernel(layer, (3,), (9,))
+    >>> kernel.ravel().tolist(), float(uniform), float(rounded)
+    ([0.0, 1.0, 2.0, 3.0, 4.0, 5.0], 0.0, 0.0)
     """
     maps = layer_maps(layer, promoted(layer.dtype or jnp.float32, jnp.float32))
     assert maps is not None
@@ -54,9 +57,15 @@ def recovered_kernel(
     weights = far * heads.token_grid(image_size).number_of_keys
     uniform = jnp.linalg.norm(jnp.einsum("h,hio->io", weights, maps, precision=HIGHEST))
     terms = jnp.abs(weights) @ jnp.linalg.norm(maps.reshape(layer.heads, -1), axis=1)
-    rounding = 4 * layer.heads * unit_roundoff(layer.dtype or jnp.float32) * terms
     whole = jnp.linalg.norm(kernel)
-    return kernel, jnp.where(uniform > rounding, uniform / jnp.where(whole > 0, whole, 1), 0)
+    terms = terms / jnp.where(whole > 0, whole, 1)
+    uniform = uniform / jnp.where(whole > 0, whole, 1)
+    computed, stored = (
+        4 * layer.heads * unit_roundoff(dtype) * terms
+        for dtype in (maps.dtype, layer.dtype or jnp.float32)
+    )
+    cancels = getattr(layer.encoding, "is_exact_form", False)
+    return kernel, jnp.where(uniform > computed, uniform, 0), stored if cancels else 0 * stored
 
 
 def recovery_size(

@@ -368,7 +368,7 @@ class AttentionConv(nnx.Module):
             return self._stacked_conv(image_size)
         layer = self.group_layer()
         sides = recovery_size(layer, self.kernel_size, image_size)
-        kernel, uniform = recovered_kernel(layer, self.kernel_size, sides)
+        kernel, uniform, _ = recovered_kernel(layer, self.kernel_size, sides)
         conv = nnx.Conv(
             self.in_features,
             self.out_features,

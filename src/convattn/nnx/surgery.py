@@ -10,6 +10,7 @@ the layer's own inputs (`convattn.networks.transformation.local_error`).
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import product
 from typing import Any, NamedTuple
 
 import jax
@@ -139,6 +140,13 @@ def chosen(root: nnx.List, where: Callable[[str, nnx.Conv], bool] | None) -> lis
             )
         )
     _require_own_parameters(taken, root)
+    for site in found:
+        other = next((each for each in taken if each.module is site.module), site)
+        if other is not site and site not in taken:
+            raise ValueError(
+                f"{site.path} and {other.path} are one module, of which `where` takes one path, "
+                "but expected both or none: attention has weights of its own"
+            )
     for path, node in nnx.iter_graph(root):
         if isinstance(node, nnx.WeightNorm | nnx.SpectralNorm):
             inside = ".".join(map(str, (*path[1:], "")))
@@ -163,21 +171,22 @@ def _require_held_kernels(
 ) -> None:
     """Refuse layers that are called with another kernel than the model holds.
 
-    All variables of a copy but its random streams are moved first, up and down by one, or up alone
-    where the model does not run so. So a kernel that is computed from others shows also where an
-    earlier call has left it in its place, where a copy of the layer is called, and where kernels
-    are projected that were in their set before.
+    All variables of a copy but its random streams are moved first, up and down by one, or up alone,
+    or without the integers and booleans, where the model does not run so. So a kernel that is
+    computed from others shows also where an earlier call has left it in its place, where a copy of
+    the layer is called, and where kernels are projected that were in their set before. Inside
+    `jax.checkpoint` and `jax.vmap` kernels are not seen, and the report then judges nothing.
 
     Args:
         convs_of: The convolutions of a copy, by path.
         run: Calls a model.
     """
-    for down in (True, False):
+    for down, whole in product((True, False), repeat=2):
         moved = nnx.clone(model)
         held = nnx.state(moved, nnx.Not(nnx.RngState))
         if is_traced([held]):
             return
-        nnx.update(moved, jax.tree.map(partial(_moved, down=down), held))
+        nnx.update(moved, jax.tree.map(partial(_moved, down=down, whole=whole), held))
         before = {path: nnx.clone(conv) for path, conv in convs_of(nnx.List([moved])).items()}
         try:
             observation = observed(moved, convs_of, run)
@@ -204,10 +213,18 @@ def _refuse_other_kernels(convs: Mapping[str, Any], observation: Observed) -> No
             _refuse_computed([path])
 
 
-def _moved(parameter: Array, down: bool) -> Array:
-    """Another value of the same kind: one more, or one less in every other place."""
+def _moved(parameter: Array, down: bool, whole: bool) -> Array:
+    """Another value of the same kind: one more, or one less in every other place.
+
+    Args:
+        parameter: Of any dtype; what is true becomes false.
+        down: Whether some are one less; of integers none are.
+        whole: Whether integers and booleans are moved, too.
+    """
     if not jnp.issubdtype(parameter.dtype, jnp.inexact):
-        return parameter
+        is_bool = parameter.dtype == bool
+        is_number = is_bool or jnp.issubdtype(parameter.dtype, jnp.integer)
+        return parameter if not (whole and is_number) else ~parameter if is_bool else parameter + 1
     signs = 1 - 2 * (np.arange(parameter.size) % 2 * down).reshape(parameter.shape)
     return parameter + jnp.asarray(signs, parameter.dtype)
 

@@ -55,7 +55,7 @@ def looks_like_pytorch(shape: Sequence[int]) -> bool:
             return min(taps) > 1 or inputs in _USUAL or (is_wide and is_even)
         return is_wide and (is_even or min(taps) > 1)
     if inputs == outputs in _USUAL:
-        return is_even and widest > channels
+        return widest > channels and (is_even or widest not in SMALL)
     odd_taps = inputs % 2 == outputs % 2 == 1
     return is_wide and is_even and (odd_taps or inputs == outputs)
 

@@ -22,6 +22,7 @@ by their own error.
 """
 
 import copy
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -174,6 +175,13 @@ def _chosen(
             f"model={type(model).__name__} holds no convolution that becomes attention"
             + "".join(f"; {line}" for line in _lines(left))
         )
+    for path, module in model.named_modules(remove_duplicate=False):
+        other = next((name for name, conv in chosen.items() if conv is module), path)
+        if other != path and left.get(path) == NOT_CHOSEN:
+            raise ValueError(
+                f"{path} and {other} are one module, of which `where` takes one path, but expected "
+                "both or none: attention has weights of its own"
+            )
     owners = {_place(p): path for path, conv in chosen.items() for p in conv.parameters()}
     for path, module in model.named_modules():
         for name, parameter in module.named_parameters(recurse=False):
@@ -200,12 +208,13 @@ def _require_held_weights(
 ) -> None:
     """Refuse layers that are called with another weight than the model holds.
 
-    All parameters and buffers of a copy are moved first, up and down by one, or up alone where the
-    model does not run so. So a weight that is computed from others shows also where an earlier call
-    has left it in its place, and a projection of the weights where they were its own.
+    All parameters and buffers of a copy are moved first, up and down by one, or up alone, or
+    without the integers and booleans, where the model does not run so. So a weight that is computed
+    from others shows also where an earlier call has left it in its place, a projection of the
+    weights where they were its own, and what a run leaves for the next one.
     """
-    for down in (True, False):
-        if (computed := _computed_weights(model, chosen, run, down)) is None:
+    for down, whole in itertools.product((True, False), repeat=2):
+        if (computed := _computed_weights(model, chosen, run, down, whole)) is None:
             continue
         for path in computed:
             raise ValueError(
@@ -222,6 +231,7 @@ def _computed_weights(
     chosen: Mapping[str, Any],
     run: Callable[[torch.nn.Module], Any],
     down: bool,
+    whole: bool,
 ) -> list[str] | None:
     """The layers whose weight in a run is not the moved one; None where the model does not run."""
     moved, computed = _copied(model), list[str]()
@@ -231,23 +241,28 @@ def _computed_weights(
             if tensor.is_floating_point():
                 signs = torch.randint(0, 2, tensor.shape, generator=generator) * 2 - 1
                 tensor.add_(signs.to(tensor) if down else 1)
+            elif whole:
+                tensor.logical_not_() if tensor.dtype == torch.bool else tensor.add_(1)
 
-    def watch(path: str, conv: Any) -> None:
-        weight = conv.weight.detach().clone()
+    weights = {path: moved.get_submodule(path).weight.detach().clone() for path in chosen}
 
-        def compare(module: Any, _: Any) -> None:
-            if not torch.equal(module.weight, weight):
+    def watch(path: str, conv: Any) -> Callable[..., None]:
+        def compare(*_: Any) -> None:
+            if not torch.equal(conv.weight, weights[path]):
                 computed.append(path)
 
-        conv.register_forward_pre_hook(compare)
+        return compare
 
-    for path in chosen:
-        watch(path, moved.get_submodule(path))
+    compared = {path: watch(path, moved.get_submodule(path)) for path in chosen}
+    for path, compare in compared.items():
+        moved.get_submodule(path).register_forward_pre_hook(compare)
     try:
         with torch.no_grad():
             run(moved)
     except Exception:  # the model's own: it need not run with any parameters
         return None
+    for compare in compared.values():  # and what a run leaves for the next one
+        compare()
     return computed
 
 

@@ -5,13 +5,18 @@ installed, which JAX needs for it, also after it was serialised and read back.
 """
 
 import importlib.util
+import os
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import jax
 import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from benchmarks.architectures import ConvNeXtBlock
 from comparison import assert_equal, assert_within
 from fast.layers import LAYER_BUCKETS, make_layer_case
 from flax import nnx
@@ -31,6 +36,7 @@ from convattn_lab.training.step import make_step, order_of_epoch
 # platform in it, so XLA fuses and orders it anew; an error of a few hundred roundings, amplified by
 # at most a few powers of ten through the norms, is far below this, and what is planted far above.
 CLOSE = 2.0**-30
+CLOSE_IN_FLOAT32 = 2.0**-14  # of the largest number, by the same reasoning
 PLATFORMS = ("cpu", "cuda", "tpu")
 
 
@@ -122,18 +128,69 @@ def test_every_back_end_is_exported(name):
     windows = (axes,) * bucket.heads if name == "windowed" else None
     leaves, structure = jax.tree.flatten(layer)
 
-    @jax.jit
     def apply(leaves, images):
         layer = jax.tree.unflatten(structure, leaves)
         return ca.apply_attention(layer, images, backend=name, windows=windows)
 
-    exported = jax.export.export(apply, platforms=PLATFORMS)(leaves, images)
+    @jax.jit
+    def both(leaves, images):
+        result, pull_back = jax.vjp(apply, leaves, images)
+        return result, pull_back(jnp.ones_like(result))
+
+    exported = jax.export.export(both, platforms=PLATFORMS)(leaves, images)
     assert exported.platforms == PLATFORMS
     found = carried(exported).call(leaves, images)
-    expected = apply(leaves, images)
-    assert_equal(found, expected, "the exported result")
+    expected = both(leaves, images)
+    for one, other in zip(*map(jax.tree.leaves, (found, expected)), strict=True):
+        assert_within(one, other, CLOSE_IN_FLOAT32 * (1 + np.abs(np.asarray(other)).max()))
     with pytest.raises(AssertionError):  # planted
-        assert_within(found, expected + 1, 0.5)
+        assert_within(found[0], expected[0] + 1, 0.5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["resnet", "convnext"])
+def test_networks_as_attention_are_exported(name):
+    if name == "resnet":
+        settings = ResNetSettings((4, 6), (1, 1))
+        model = build_model(settings, classes=5, image_size=SIZE, rngs=nnx.Rngs(0))
+    else:
+        model = nnx.Sequential(ConvNeXtBlock(4, nnx.Rngs(0)), ConvNeXtBlock(4, nnx.Rngs(1)))
+    definition, state = nnx.split(model)
+    leaves, structure = jax.tree.flatten(state)
+    channels = 3 if name == "resnet" else 4
+    images = jnp.asarray(np.random.default_rng(0).random((2, *SIZE, channels)), jnp.float32)
+
+    def network(leaves, images):
+        return nnx.merge(definition, jax.tree.unflatten(structure, leaves))(images)
+
+    def loss(leaves, images):
+        return (ca.with_attention(network)(leaves, images) ** 2).sum()
+
+    step = jax.jit(jax.value_and_grad(loss))
+    exported = jax.export.export(step, platforms=PLATFORMS)(leaves, images)
+    assert exported.platforms == PLATFORMS
+    for one, other in zip(
+        *map(jax.tree.leaves, (carried(exported).call(leaves, images), step(leaves, images))),
+        strict=True,
+    ):
+        assert_within(one, other, CLOSE_IN_FLOAT32 * (1 + np.abs(np.asarray(other)).max()))
+
+
+@pytest.mark.slow
+def test_the_training_step_on_eight_devices_is_exported():
+    """In a process that has as many; it is lowered there for all platforms, and run on CPUs."""
+    done = subprocess.run(
+        [sys.executable, "-m", "lab.training.eight_devices"],
+        env={
+            **os.environ,
+            "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
+            "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), *sys.path]),
+        },
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.split() == ["8", *PLATFORMS]
 
 
 def test_auto_is_exported_too():

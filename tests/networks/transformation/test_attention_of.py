@@ -315,6 +315,12 @@ def other_kernel_in_a_loop(images):
     return lax.fori_loop(0, 2, lambda _, x: convolve(x, kernel), images)
 
 
+def other_kernel_in_a_while(images):
+    kernel = KERNEL * images.shape[1]
+    step = lambda carry: (carry[0] + 1, convolve(carry[1], kernel))  # noqa: E731
+    return lax.while_loop(lambda carry: carry[0] < 2, step, (0, images))[1]
+
+
 def other_kernel_in_a_branch(images):
     kernel = KERNEL * (1 if images.shape[1] < 8 else 2)
     return lax.cond(images.sum() > -1e9, lambda x: convolve(x, kernel), jnp.negative, images)
@@ -323,6 +329,41 @@ def other_kernel_in_a_branch(images):
 def other_kernel_made_again(images):
     kernel = jax.jit(lambda k: jnp.tile(k, 1) * images.shape[1])(KERNEL)
     return jax.checkpoint(lambda x: convolve(x, kernel))(images)
+
+
+def from_a_callback(images):
+    made = jax.ShapeDtypeStruct(KERNEL.shape, KERNEL.dtype)
+    kernel = jax.pure_callback(lambda: np.asarray(KERNEL) * images.shape[1], made)
+    return convolve(images, kernel)
+
+
+def changed_in_a_while(images):
+    step = lambda carry: (2 * carry[0], convolve(carry[1], carry[0]))  # noqa: E731
+    return lax.while_loop(lambda carry: carry[0].max() < 20, step, (KERNEL, images))[1]
+
+
+@pytest.mark.parametrize("function", [from_a_callback, changed_in_a_while])
+def test_a_kernel_that_is_not_seen_through_has_no_layer_and_is_made_at_each_call(function):
+    layers, apply, report = attention_of(function, IMAGES)
+    assert not layers
+    assert report.layers
+    for images in (IMAGES, LARGER):
+        expected = function(images)
+        np.testing.assert_allclose(apply({}, images), expected, rtol=0, atol=1e-9)
+
+
+def test_kernels_of_a_trace_are_told_apart_in_it():
+    def run(kernel):
+        def function(images):
+            return convolve(images, kernel * images.shape[1])
+
+        layers, apply, _ = attention_of(function, IMAGES)
+        with pytest.raises(ValueError, match=ANOTHER):
+            apply(layers, LARGER)
+        return apply(layers, IMAGES)
+
+    found = jax.jit(run)(KERNEL)
+    np.testing.assert_allclose(found, convolve(IMAGES, KERNEL * IMAGES.shape[1]), rtol=0, atol=1e-9)
 
 
 def other_order(images):
@@ -376,6 +417,7 @@ def other_step_of_a_carry(images):
         (other_kernel_by_rows, ANOTHER),
         (other_kernel_in_a_loop, ANOTHER),
         (other_kernel_in_a_branch, ANOTHER),
+        (other_kernel_in_a_while, ANOTHER),
         (other_kernel_made_again, ANOTHER),
         (other_order, ANOTHER),
         (another_before, r"and other ones, \['convolution:2'\], but expected"),

@@ -78,7 +78,7 @@ class Application:
             )
         digests = kernel_digests(traced.jaxpr, names)
         for name in layers:
-            if self.digests[name] not in (None, digests[name]):
+            if self.digests[name] != digests[name]:
                 raise ValueError(
                     f"{name}: another kernel on these arguments than on the example, whose layer "
                     "would take its place; make the layers with an example like these arguments"

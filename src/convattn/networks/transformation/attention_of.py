@@ -90,10 +90,10 @@ def attention_of(function: Callable[..., Any], *example: Any, **options: Any) ->
             "the function has no convolution that becomes attention"
             + "".join(f"; {line}" for line in recording.left)
         )
-    layers = {}
+    layers, digests = {}, kernel_digests(traced.jaxpr, recording.names)
     for name, calls in recording.calls.items():
         layer = recording.layer(name, calls)
-        if layer is not None:
+        if layer is not None and digests.get(name) is not None:
             layers[name] = layer
     depths = {name: frozenset(map(len, recording.loops(name))) for name in layers}
     expected = traced.output([value.left for value in values])
@@ -108,7 +108,7 @@ def attention_of(function: Callable[..., Any], *example: Any, **options: Any) ->
         depths,
         frozenset(recording.names.values()),
         recording.forms,
-        kernel_digests(traced.jaxpr, recording.names),
+        digests,
     )
     difference, most, same = output_difference(expected, result) or (None, None, None)
     if recording.jumps and difference is not None:

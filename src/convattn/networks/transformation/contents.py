@@ -102,7 +102,7 @@ def convolutions_inside(equation: Any, name: str) -> Iterator[str]:
     """
     for inner in inner_jaxprs(equation):
         yield from convolutions_in(inner, joined(name, equation))
-    if _is_unseen(equation, name):
+    if is_unseen(equation, name):
         primitive = equation.primitive.name
         if primitive == _EXPORTED:
             yield from _exported_contents(equation.params["exported"].mlir_module())
@@ -131,7 +131,7 @@ def _exported_contents(module: str) -> Iterator[str]:
     yield from inside("main")
 
 
-def _is_unseen(equation: Any, name: str) -> bool:
+def is_unseen(equation: Any, name: str) -> bool:
     """Whether an equation computes something by a program that is no jaxpr."""
     return (
         equation.primitive.name not in _ARRAY_OPERATIONS

@@ -5,7 +5,8 @@ function is traced again, and may reach another kernel by a branch of Python's: 
 size, or for another value that is no array. The numbers are not there yet under `jax.jit`, so the
 ways are compared: the digest of a value is that of the operation which makes it and of the digests
 of its operands; of a constant that of its numbers; of what a scan carries, that of its beginning
-and of a step. What depends on an argument has none, nor does what other loops carry.
+and of a step. What depends on an argument has none, nor does what a `while` changes, nor what comes
+from a program that is no jaxpr, such as a callback.
 """
 
 import hashlib
@@ -16,7 +17,11 @@ from typing import Any
 import numpy as np
 from jax.extend import core
 
-from convattn.networks.transformation.contents import inner_jaxprs_and_constants, is_convolution
+from convattn.networks.transformation.contents import (
+    inner_jaxprs_and_constants,
+    is_convolution,
+    is_unseen,
+)
 from convattn.networks.transformation.deviation import Path
 from convattn.networks.transformation.evaluation import RULES, Place
 from convattn.operators.arrays import is_traced
@@ -50,7 +55,7 @@ def _kernels(
         own = [*map(read, equation.invars)]
         name = names.get(place.inside(equation).path)
         outputs: Digests = [None] * len(equation.outvars)
-        if None not in own:
+        if None not in own and not is_unseen(equation, place.name):
             text = re.sub(r"0x[0-9a-f]+", "", f"{equation.primitive.name} {equation.params}")
             made = hashlib.sha256("\n".join([text, *map(str, own)]).encode()).hexdigest()
             outputs = [f"{number} {made}" for number in range(len(outputs))]
@@ -74,10 +79,17 @@ def _given(
     place: Place,
     names: Mapping[Path, str],
 ) -> Digests:
-    """The digests of what a jaxpr is given: none in a while."""
+    """The digests of what a jaxpr is given."""
     given, parameters = own[len(own) - len(inner.invars) :], equation.params
     if equation.primitive.name == "while":
-        return [None] * len(given)
+        first, second = parameters["cond_nconsts"], parameters["body_nconsts"]
+        start, is_body = second, inner is parameters["body_jaxpr"].jaxpr
+        given = given if is_body else [*own[:first], *own[first + second :]]
+        if not is_body:  # it holds no kernel that the body does not change
+            return [*given[:first], *[None] * (len(given) - first)]
+        kept = zip(inner.invars[start:], inner.outvars, strict=True)
+        carry = zip(given[start:], kept, strict=True)
+        return [*given[:start], *(made if one is other else None for made, (one, other) in carry)]
     if equation.primitive.name != "scan":
         return given
     start, end = parameters["num_consts"], parameters["num_consts"] + parameters["num_carry"]
@@ -107,8 +119,10 @@ def _finished(kernels: Generator[Any, None, Digests]) -> Digests:
 
 
 def _of_array(array: Any) -> str | None:
-    if array is None or is_traced(array):
+    if array is None:
         return None
+    if is_traced(array):  # the same one, as long as the trace that it belongs to
+        return f"traced {id(array)}"
     held = np.asarray(array)
     if held.dtype == object:
         return None

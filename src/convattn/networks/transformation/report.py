@@ -122,7 +122,7 @@ class RecoveredLayer:
         line = f"distance {self.distance:.2e}"
         if not self.on_own_inputs:
             line += " on a random image"
-        if self.uniform > 1e-4:
+        if self.uniform > 1e-6:
             line += f"  the uniform head no longer cancels: {self.uniform:.2g} of the kernel"
         return line
 

@@ -26,6 +26,8 @@ from convattn.operators.kernel_layout import looks_like_pytorch, reading
 
 _KERNEL_NAMES = {"kernel": "hwio", "weight": "oihw"}
 _SEPARATORS = (".", "/")
+# As modules of Big Transfer, timm, NFNets and diffusion models are called.
+_STANDARDISED = re.compile(r"standardi[sz]ed|std_?conv|ws_?conv|weight_?standard")
 _OUTPUT_MARK = ":0"  # of the variables of Keras and TensorFlow, as in conv2d/kernel:0
 WORDS = r"kernels?|weights?|filters?|wgt|w|bias(es)?|bs"
 _BIAS_LIKE = re.compile(r"(?P<prefix>|.*[_-])(b|bias|biases)(:\d+)?", re.IGNORECASE)
@@ -287,6 +289,12 @@ def _told(file: WeightsFile, name: str, stem: str, kernel: np.ndarray) -> tuple[
         raise WeightsRefused(
             f"{file.name}: {shown(name or stem)} is called a transposed convolution, which is "
             "another map; if it is a convolution all the same, say so with --layout"
+        )
+    if _STANDARDISED.search((name or stem).lower()):
+        raise WeightsRefused(
+            f"{file.name}: {shown(name or stem)} is called a standardised convolution, whose "
+            "module makes (W - mean)/std of the kernel at each call, but expected the kernel that "
+            "is applied; store that one, or, if it is, say so with --layout"
         )
     last = split((name or stem).removesuffix(_OUTPUT_MARK))[1]
     framework = file.metadata.get("format")

@@ -1,0 +1,44 @@
+"""`convattn accelerator` on a CPU: all stages, and a second session that goes on."""
+
+import json
+
+import pytest
+
+STAGES = ["audit", "checks", "bench", "rates", "hours", "training"]
+
+
+@pytest.mark.slow
+def test_three_minutes_reach_every_stage_and_the_next_go_on(convattn_command, tmp_path):
+    folder = tmp_path / "session"
+    done = convattn_command("accelerator", "--minutes", 3, "-o", folder)
+    assert done.code == 0, done.out
+    found = json.loads((folder / "session.json").read_text())["stages"]
+    assert list(found) == STAGES
+    assert all(found[name]["status"] in ("done", "stopped") for name in STAGES), found
+    assert found["audit"]["status"] == "done"
+    assert b"Every back end against float64" in (folder / "index.html").read_bytes()
+    again = convattn_command("accelerator", "--minutes", 1, "-o", folder)
+    assert again.code == 0
+    assert "audit: done before" in again.out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--minutes", "0.5"), "--minutes 0.5, but expected at least 1"),
+        (("--minutes", "nan"), "--minutes nan, but expected at least 1"),
+        (("--data", "nowhere"), "--data nowhere is not there"),
+    ],
+)
+def test_wrong_use_is_refused(convattn_command, tmp_path, words, message):
+    done = convattn_command("accelerator", "-o", tmp_path / "session", *words)
+    assert done.code == 2
+    assert message in done.err
+    assert not (tmp_path / "session").exists()
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused(convattn_command, tmp_path):
+    (tmp_path / "file").write_text("")
+    done = convattn_command("accelerator", "-o", tmp_path / "file")
+    assert done.code == 2
+    assert "is a file" in done.err
