@@ -131,6 +131,12 @@ READ = {
         )
     ),
     "channels left out": lambda x: mean(jnp.where(jnp.arange(4) > 1, relu(features(x)), 0.0)),
+    "no channel is left": lambda x: (
+        mean(
+            (y := jnp.where(jnp.arange(4) < 0, relu(features(x)), 0.0)) - y.mean(-1, keepdims=True)
+        )
+        + mean(features(x))
+    ),
     "an outer product": lambda x: (mean(x)[:, :, None] * jnp.arange(1.0, 5)).sum(1),
 }
 

@@ -67,6 +67,10 @@ def by_channel(reader: Reader, symbol: Symbol, constant: Any) -> tuple[Symbol, n
 def aligned(reader: Reader, one: Symbol, other: Symbol) -> tuple[Affine, Affine, Index]:
     """Two affine maps of the same points and channels, and the index that both then have."""
     one, other = reader.linear(one), reader.linear(other)
+    if (one.index < 0).all():
+        return replace(other.affine, terms={}), other.affine, other.index
+    if (other.index < 0).all():
+        return one.affine, replace(one.affine, terms={}), one.index
     if not _at_same_points(one, other):
         one, other = reader.whole(one), reader.whole(other)
     if not _at_same_points(one, other):

@@ -212,8 +212,8 @@ class Reader:
     def linear(self, symbol: Symbol) -> Symbol:
         """With the identity for its function: folded into the affine map, or stored."""
         function, affine = symbol.function, symbol.affine
-        if function is IDENTITY:
-            return symbol
+        if function is IDENTITY or (symbol.index < 0).all():
+            return replace(symbol, function=IDENTITY)
         if function.line is not None:
             slope, shift = function.line
             affine = affine.scaled(np.full(affine.channels, slope))
