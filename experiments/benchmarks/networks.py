@@ -17,7 +17,7 @@ from convattn_lab.models.build import build_model
 from convattn_lab.models.settings import ResNetSettings
 
 CLASSES = 10
-BACK_ENDS = ("auto", "dense", "dot_product")
+BACK_ENDS = ("auto", "dense")
 
 
 def network_contestants(side: int, features: int, settings: Settings) -> list[Contestant]:

@@ -129,18 +129,12 @@ def refused(layer, images=None, **options):
 LAYER = case_of(CONTENT).layer
 
 
-def test_layers_without_content_have_zeros_for_queries_and_keys():
-    """Also in the count of the work: pairs of one number are multiplied in place of two."""
-    case = case_of(CONTENT)
-    bare = replace(case, layer=replace(case.layer, content=None))
-    bound = 2 * value_bound(bare.layer, bare.images)
-    assert_within(apply("dot_product", bare), apply("dense", bare), bound)
-    zeros = jax.tree.map(jnp.zeros_like, case.layer.content)
-    other = apply("dot_product", replace(case, layer=replace(case.layer, content=zeros)))
-    assert_within(other, apply("dot_product", bare), bound)
-    grid = TokenGrid((3, 4), RING)
-    less = DOT_PRODUCT.work(bare.layer, grid, 2, 3).products
-    assert less < DOT_PRODUCT.work(case.layer, grid, 2, 3).products
+def test_layers_without_content_are_refused():
+    message = refused(replace(LAYER, content=None))
+    assert "no content scores" in message
+    assert "use separable, shift, chunked or dense" in message
+    with pytest.raises(ValueError, match=r"layer\.content=None, but expected ContentScores"):
+        DOT_PRODUCT.work(replace(LAYER, content=None), TokenGrid((3, 4), RING), 1, 3)
 
 
 def test_float64_is_refused_since_softmax_runs_in_float32():

@@ -121,16 +121,16 @@ class Compile:
         network = named_network(self.network, self.weights, self.dtype)
         if self.images is not None:
             images = only_array(self.images, "--images")
+            if images.dtype.itemsize < 4:
+                raise UsageError(
+                    f"--images got {self.images} of {images.dtype}, but expected float32 or float64"
+                )
         elif network.images is not None and self.image_size is None:
             images = network.images
         else:
             first = network.in_pytorch is not None or self.channels_first
             images = noise(
                 network.example_shape or example_shape(first), self.image_size, self.seed
-            )
-        if images.dtype.itemsize < 4:
-            raise UsageError(
-                f"--images got {self.images} of {images.dtype}, but expected float32 or float64"
             )
         images = np.asarray(images).astype(self.dtype)
 

@@ -1,7 +1,4 @@
-"""Attention through `jax.nn.dot_product_attention`, with all scores but content's as its bias.
-
-A layer without content scores has queries and keys of one zero.
-"""
+"""Content attention through `jax.nn.dot_product_attention`, with all other scores as its bias."""
 
 import math
 from typing import Any
@@ -11,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Num
 
-from convattn.encodings.layer import AttentionLayer
+from convattn.encodings.layer import AttentionLayer, ContentScores
 from convattn.fast.backend import BackEnd, Work
 from convattn.fast.content import content_factors, content_scale
 from convattn.fast.maps import arrange_maps, sum_dtype
@@ -21,9 +18,18 @@ from convattn.operators.patches import add_zero_ring
 from convattn.operators.relative_content import relative_products, relative_scores
 from convattn.operators.shifts import TokenGrid
 
+# Zeros in their place would serve, but XLA's CPU back end multiplies broadcast operands wrongly: with
+# jax 0.10.2, up to every second compilation of dot_product_attention(zeros, zeros, …) gives NaN.
+_WITHOUT_CONTENT = (
+    "it has no content scores, so that the queries and keys of dot_product_attention would have "
+    "no features; use separable, shift, chunked or dense"
+)
+
 
 def refusal(layer: AttentionLayer, grid: TokenGrid, options: AttentionOptions) -> str | None:
-    """Layers in float64, with dropout, or at two precisions at once."""
+    """Layers without content, in float64, with dropout, or at two precisions at once."""
+    if layer.content is None:
+        return _WITHOUT_CONTENT
     given = [getattr(leaf, "dtype", None) for leaf in jax.tree.leaves(layer)]
     if jnp.float64 in (*given, options.tokens_dtype):
         return (
@@ -57,7 +63,7 @@ def attend(
     attention; sums are in float32. On CPUs they are float32: there XLA ends the whole process for
     some bfloat16 heads of one channel. So is float16 everywhere, which CPUs do not multiply here.
     """
-    dtype, content = sum_dtype(layer, tokens), layer.content
+    dtype, content = sum_dtype(layer, tokens), _content_of(layer)
     if dtype == jnp.float64:
         raise ValueError(
             f"tokens.dtype={tokens.dtype}, but backend='dot_product' takes softmax in float32; use "
@@ -65,14 +71,7 @@ def attend(
         )
     batch, count = tokens.shape[0], math.prod(grid.queries)
     maps = arrange_maps(layer, grid, batch * count, float(grid.number_of_keys), dtype)
-    if content is None:
-        left, right = (
-            jnp.zeros((batch, layer.heads, rows, 1), dtype) for rows in (count, grid.number_of_keys)
-        )
-        scale = 1.0
-    else:
-        left, right = content_factors(content, grid, tokens, dtype)
-        scale = 1 / content_scale(content)
+    left, right = content_factors(content, grid, tokens, dtype)
     if maps.before is None:
         values = jnp.broadcast_to(
             tokens[..., None, :], (*tokens.shape[:-1], layer.heads, tokens.shape[-1])
@@ -86,7 +85,7 @@ def attend(
     accelerated = jax.default_backend() != "cpu" and not is_highest(options.precision)
     narrow = accelerated and tokens.dtype == jnp.bfloat16
     bias = layer.encoding.positional_scores(grid)[None]
-    if content is not None and content.tables is not None:
+    if content.tables is not None:
         bias = bias + relative_scores(content.tables, left, grid) / content_scale(content)
     operands = (jnp.swapaxes(left, 1, 2), jnp.swapaxes(right, 1, 2), values)
     query, key, value = (
@@ -99,7 +98,7 @@ def attend(
             key,
             value,
             bias=bias,
-            scale=scale,
+            scale=1 / content_scale(content),
         )
     seen = seen[..., :head_dim]
     if maps.gains is not None:
@@ -110,6 +109,13 @@ def attend(
         formula = "bqhd,hdo->bqo"
         result = product(formula, seen, maps.after, dtype=dtype, precision=options.precision)
     return result.reshape(batch, *grid.queries, result.shape[-1])
+
+
+def _content_of(layer: AttentionLayer) -> ContentScores:
+    """The content scores of a layer that has them."""
+    if layer.content is None:
+        raise ValueError(f"layer.content=None, but expected ContentScores: {_WITHOUT_CONTENT}")
+    return layer.content
 
 
 def widened(array: Num[Array, "*lead width"], width: int) -> Num[Array, "*lead wider"]:
@@ -150,16 +156,14 @@ def work(
     options: AttentionOptions = DEFAULT_OPTIONS,
 ) -> Work:
     """Scores and mixing in products of the greater of both widths, and the maps."""
-    content = layer.content
+    content = _content_of(layer)
     count, keys, heads = math.prod(grid.queries), grid.number_of_keys, layer.heads
-    key_features = 1 if content is None else content.query.shape[2]
+    key_features = content.query.shape[2]
     head_dim = features if layer.value is None else layer.value.shape[2]
     pairs = batch * heads * count * keys
     products = 2 * pairs * max(key_features, head_dim)
-    maps = [layer.value, layer.output]
-    if content is not None:
-        maps += [content.query, content.key]
-        products += batch * heads * relative_products(content.tables, grid)
+    maps = (layer.value, layer.output, content.query, content.key)
+    products += batch * heads * relative_products(content.tables, grid)
     products += sum(batch * count * part.size for part in maps if part is not None)
     moved = 6 * pairs + 4 * batch * heads * keys * max(key_features, head_dim)
     return Work(float(products), float(moved), float(pairs), 12.0)

@@ -25,7 +25,7 @@ from convattn.operators.integers import as_integer
 
 KEPT = "pointwise='keep': it mixes no pixels"
 NOT_CHOSEN = "`where` leaves it out"
-_UNSUITABLE = ("windowed",)  # it leaves out weights
+_UNSUITABLE = ("windowed", "dot_product")  # it leaves out weights; it needs content scores
 
 
 @dataclass(frozen=True)
