@@ -18,8 +18,8 @@ from convattn.operators.patches import add_zero_ring
 from convattn.operators.relative_content import relative_products, relative_scores
 from convattn.operators.shifts import TokenGrid
 
-# Zeros in their place would serve, but XLA's CPU back end multiplies broadcast operands wrongly: with
-# jax 0.10.2, up to every second compilation of dot_product_attention(zeros, zeros, …) gives NaN.
+# Zeros in their place would serve, but XLA multiplies broadcast operands wrongly on CPUs: with jax
+# 0.10.2, up to every second compilation of dot_product_attention(zeros, zeros, …) gives NaN.
 _WITHOUT_CONTENT = (
     "it has no content scores, so that the queries and keys of dot_product_attention would have "
     "no features; use separable, shift, chunked or dense"
