@@ -93,8 +93,8 @@ class Affine:
         """Each point's channels times a matrix from the right."""
         return self._each(matrix.shape[1], lambda held: held @ matrix)
 
-    def scaled(self, factors: Float[np.ndarray, "channels"]) -> "Affine":
-        """Each channel times its factor."""
+    def scaled(self, factors: float | Float[np.ndarray, "channels"]) -> "Affine":
+        """Each channel times its factor, or all times one."""
         return self._each(self.channels, lambda held: held * factors)
 
     def taken(self, index: Int[np.ndarray, "channels"]) -> "Affine":

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from convattn.compile.affine import Affine, concatenated
+from convattn.compile.affine import Affine
 from convattn.compile.reader import Reader
-from convattn.compile.symbol import OUTSIDE, Index, Symbol
+from convattn.compile.symbol import OUTSIDE, Index, Symbol, side_by_side
 
 MOST = 2**27  # numbers of a matrix
 
@@ -104,22 +104,9 @@ def product(reader: Reader, inputs: list[Any], equation: Any) -> Any:
     index = index.reshape(groups, prod(kept), inner)
     weights = weights.reshape(groups, inner, prod(outputs))
     parts = [contracted(reader, symbol, i, w) for i, w in zip(index, weights, strict=True)]
-    affine, found = _side_by_side(parts)
-    found = found.reshape(*batch, *kept, *outputs)
+    affine, indices = side_by_side(parts)
+    found = np.stack(indices).reshape(*batch, *kept, *outputs)
     if swapped:
         axes = range(len(batch), found.ndim)
         found = found.transpose(*range(len(batch)), *axes[len(kept) :], *axes[: len(kept)])
     return replace(symbol, affine=affine, index=found)
-
-
-def _side_by_side(parts: list[tuple[Affine, Index]]) -> tuple[Affine, Index]:
-    """The channels of several affine maps of the same points in one."""
-    if len(parts) == 1:
-        return parts[0][0], parts[0][1][None]
-    width, start, found = sum(affine.channels for affine, _ in parts), 0, []
-    for affine, index in parts:
-        own = affine.channels
-        moved = index // own * width + start + index % own
-        found.append(np.where(index >= 0, moved, OUTSIDE))
-        start += own
-    return concatenated([affine for affine, _ in parts]), np.stack(found)

@@ -6,12 +6,11 @@ from typing import Any
 import numpy as np
 
 from convattn.compile.affine import Affine
+from convattn.compile.moves import on_indices
 from convattn.compile.reader import RELU, Reader, Rule
 from convattn.compile.scalar import IDENTITY, Scalar, chosen, combined
-from convattn.compile.symbol import OUTSIDE, Index, Sign, Symbol
+from convattn.compile.symbol import OUTSIDE, Index, Sign, Symbol, renumbered
 from convattn.networks.transformation.evaluation import bind
-
-ZERO = Scalar.affine(0.0)
 
 
 def applied(reader: Reader, symbol: Symbol, function: Scalar, outside: Any) -> Symbol:
@@ -103,21 +102,15 @@ def _filled(symbol: Symbol, base: Index) -> Symbol:
         return symbol
     channels = symbol.affine.channels
     affine = symbol.affine.mapped(np.eye(channels, channels + 1))
-    index = symbol.base * (channels + 1) + symbol.index % channels
-    index = np.where(symbol.index < 0, OUTSIDE, index)
+    index = renumbered(symbol.index, channels, channels + 1, np.arange(channels))
     return replace(
         symbol, affine=affine, index=np.where(missing, base * (channels + 1) + channels, index)
     )
 
 
-def joined(one: Symbol, affine: Affine, index: Index) -> Symbol:
+def as_linear(one: Symbol, affine: Affine, index: Index) -> Symbol:
     """A linear symbol."""
     return replace(one, affine=affine, index=index, function=IDENTITY)
-
-
-def scaled(affine: Affine, factor: float) -> Affine:
-    """All channels times a number."""
-    return affine.scaled(np.full(affine.channels, factor))
 
 
 # Rules.
@@ -151,7 +144,7 @@ def added(sign: int) -> Rule:
                 operation = np.add if sign > 0 else np.subtract
                 return applied(reader, one, combined(one.function, other.function, operation), 0)
             first, second, index = aligned(reader, one, other)
-            return joined(one, first.plus(scaled(second, float(sign))), index)
+            return as_linear(one, first.plus(second.scaled(float(sign))), index)
         require_symbols(reader, inputs)
         symbol, constant = (one, other) if isinstance(one, Symbol) else (other, one)
         slope, factor = (1, sign) if isinstance(one, Symbol) else (sign, 1)
@@ -160,7 +153,7 @@ def added(sign: int) -> Rule:
             shifted = symbol.function.then(slope, factor * number)
             return applied(reader, symbol, shifted, number)
         symbol, numbers = by_channel(reader, reader.linear(symbol), constant)
-        affine = scaled(symbol.affine, float(slope))
+        affine = symbol.affine.scaled(float(slope))
         outside = np.broadcast_to(np.asarray(constant), symbol.index.shape)[symbol.index < 0].any()
         affine = affine.plus(reader.constant(affine, factor * numbers))
         return replace(applied(reader, symbol, IDENTITY, outside), affine=affine)
@@ -224,7 +217,7 @@ def larger(sign: int) -> Rule:
             if one.has_base_of(other):
                 return larger_of_functions(reader, one, one.function, other.function, sign, 0.0)
             first, second, index = aligned(reader, one, other)
-            return joined(one, maximum(reader, first, second, sign), index)
+            return as_linear(one, maximum(reader, first, second, sign), index)
         number = uniform(other)
         if number is not None and np.isinf(number):
             if sign * number < 0:
@@ -255,8 +248,8 @@ def larger_of_functions(
 
 def maximum(reader: Reader, one: Affine, other: Affine, sign: int = 1) -> Affine:
     """max(x, y) = x + ReLU(y - x), min(x, y) = x - ReLU(x - y)."""
-    difference = scaled(other.plus(scaled(one, -1.0)), float(sign))
-    return one.plus(scaled(reader.stored(difference, RELU), float(sign)))
+    difference = other.plus(one.scaled(-1.0)).scaled(float(sign))
+    return one.plus(reader.stored(difference, RELU).scaled(float(sign)))
 
 
 def clamp(reader: Reader, inputs: list[Any], equation: Any) -> Any:
@@ -299,24 +292,23 @@ def _by_constant(reader: Reader, which: np.ndarray, cases: list[Any], equation: 
         s.affine is symbols[0].affine and s.function is symbols[0].function for s in symbols
     )
     zeros = all(isinstance(case, Symbol) or not np.any(case) for case in cases)
-    if not alike or not zeros or len(symbols) + len(cases) < len(cases) + 1:
+    if not symbols or not alike or not zeros:
         raise reader.refusal(
             "a choice by a constant mask, of other numbers than one map's or zeros"
         )
-    indices = [
-        (case.index if isinstance(case, Symbol) else np.full(np.shape(case), OUTSIDE)).astype(
-            np.int32
-        )
+    indices = (
+        case.index if isinstance(case, Symbol) else np.full(np.shape(case), OUTSIDE)
         for case in cases
-    ]
-    (index,) = bind(equation, [which, *indices])
-    return replace(symbols[0], index=np.asarray(index, np.int64))
+    )
+    (index,) = on_indices(equation, which, *indices)
+    return replace(symbols[0], index=index)
 
 
 def masked(reader: Reader, sign: Sign, above: Any, below: Any) -> Symbol:
     """One function of a number where another one is positive, a third elsewhere."""
     base, functions = sign.of, []
-    for case in (below, above) if sign.negated else (above, below):
+    cases = (below, above) if sign.negated else (above, below)
+    for case in cases:
         number = None if isinstance(case, Symbol | Sign) else uniform(case)
         if number is not None:
             functions.append(Scalar.affine(0.0, number))
@@ -327,16 +319,9 @@ def masked(reader: Reader, sign: Sign, above: Any, below: Any) -> Symbol:
     found = chosen(base.function, *functions)
     if found is None:
         raise reader.refusal("a function that jumps, which no MLP computes")
-    outside = (
-        0 if isinstance(below, Symbol) and not sign.negated else uniform_or(below, above, sign)
-    )
+    # What was laid around is zero, which is not positive.
+    outside = 0.0 if isinstance(cases[1], Symbol) else uniform(cases[1])
     return applied(reader, base, found, outside)
-
-
-def uniform_or(below: Any, above: Any, sign: Sign) -> float:
-    """What a choice makes of zeros: they are where the mask is not."""
-    case = above if sign.negated else below
-    return 0.0 if isinstance(case, Symbol | Sign) else float(uniform(case) or 0.0)
 
 
 def magnitude(reader: Reader, inputs: list[Any], equation: Any) -> Any:

@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from convattn.compile.affine import concatenated
 from convattn.compile.reader import Reader
-from convattn.compile.symbol import OUTSIDE, Sign, Symbol
+from convattn.compile.symbol import OUTSIDE, Index, Sign, Symbol, side_by_side
 from convattn.networks.transformation.evaluation import bind
 
 WIDE = ("float32", "float64")
@@ -20,8 +19,17 @@ def moved(reader: Reader, inputs: list[Any], equation: Any) -> Any:
         return Sign(moved(reader, [symbol.of, *others], equation), symbol.negated)
     if not isinstance(symbol, Symbol) or any(isinstance(part, Symbol | Sign) for part in others):
         raise reader.refusal("reads at places that depend on the image")
-    found = bind(equation, [symbol.index.astype(np.int32), *others])
-    return [replace(symbol, index=np.asarray(index, np.int64)) for index in found]
+    found = on_indices(equation, symbol.index, *others)
+    return [replace(symbol, index=index) for index in found]
+
+
+def on_indices(equation: Any, *operands: Any) -> list[Index]:
+    """An operation itself, on the indices among its operands."""
+    narrow = (
+        part.astype(np.int32) if isinstance(part, np.ndarray) and part.dtype == np.int64 else part
+        for part in operands
+    )
+    return [np.asarray(index, np.int64) for index in bind(equation, [*narrow])]
 
 
 def padded(reader: Reader, inputs: list[Any], equation: Any) -> Any:
@@ -29,8 +37,8 @@ def padded(reader: Reader, inputs: list[Any], equation: Any) -> Any:
     symbol, value = inputs
     if not isinstance(symbol, Symbol) or isinstance(value, Symbol) or float(value) != 0:
         raise reader.refusal("lays other numbers than zeros around a map")
-    (index,) = bind(equation, [symbol.index.astype(np.int32), np.int32(OUTSIDE)])
-    return replace(symbol, index=np.asarray(index, np.int64))
+    (index,) = on_indices(equation, symbol.index, np.int32(OUTSIDE))
+    return replace(symbol, index=index)
 
 
 def cast(reader: Reader, inputs: list[Any], equation: Any) -> Any:
@@ -66,27 +74,18 @@ def joined(reader: Reader, inputs: list[Any], equation: Any) -> Any:
             symbols = [reader.whole(symbol) for symbol in symbols]
         if any(s.affine.lattice != symbols[0].affine.lattice for s in symbols):
             raise reader.refusal("joins maps at different strides")
-        symbols = _of_one_map(symbols)
+        affine, indices = side_by_side([(s.affine, s.index) for s in symbols])
+        symbols = [
+            replace(s, affine=affine, index=index)
+            for s, index in zip(symbols, indices, strict=True)
+        ]
     rest = iter(symbols)
-    indices = [
+    parts = [
         next(rest).index if isinstance(part, Symbol) else _zeros(reader, part) for part in parts
     ]
     join = np.stack if equation.primitive.name == "stack" else np.concatenate
     axis = equation.params["axis" if join is np.stack else "dimension"]
-    return replace(symbols[0], index=join(indices, axis))
-
-
-def _of_one_map(symbols: list[Symbol]) -> list[Symbol]:
-    """With the channels of all in one affine map."""
-    width = sum(symbol.affine.channels for symbol in symbols)
-    affine, start, found = concatenated([symbol.affine for symbol in symbols]), 0, []
-    for symbol in symbols:
-        own = symbol.affine.channels
-        index = symbol.base * width + start + symbol.index % own
-        index = np.where(symbol.index >= 0, index, OUTSIDE)
-        found.append(replace(symbol, affine=affine, index=index))
-        start += own
-    return found
+    return replace(symbols[0], index=join(parts, axis))
 
 
 def _zeros(reader: Reader, part: Any) -> np.ndarray:

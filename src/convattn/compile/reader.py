@@ -21,7 +21,7 @@ from convattn.compile.affine import CENTRE, MEAN, Affine, Terms, Value, concaten
 from convattn.compile.lattice import Lattice, Pair
 from convattn.compile.network import Network, Node, NotCompiled
 from convattn.compile.scalar import IDENTITY, Units, normal_form
-from convattn.compile.symbol import IMAGES, OUTSIDE, Map, Sign, Symbol, placed
+from convattn.compile.symbol import IMAGES, Map, Sign, Symbol, placed, renumbered
 from convattn.networks.transformation.evaluation import bind
 
 Rule = Callable[["Reader", list[Any], Any], Any]
@@ -216,7 +216,7 @@ class Reader:
             return replace(symbol, function=IDENTITY)
         if function.line is not None:
             slope, shift = function.line
-            affine = affine.scaled(np.full(affine.channels, slope))
+            affine = affine.scaled(slope)
             if shift:
                 affine = affine.plus(self.constant(affine, np.array(shift)))
             return replace(symbol, affine=affine, function=IDENTITY)
@@ -231,12 +231,12 @@ class Reader:
                 "vision transformer does not compute; take ReLU, ReLU6, LeakyReLU or exact GELU",
                 symbol.line,
             )
-        inner = symbol.affine.scaled(np.full(symbol.affine.channels, form.scale))
+        inner = symbol.affine.scaled(form.scale)
         if form.bias:
             inner = inner.plus(self.constant(inner, np.array(form.bias)))
         found = self.stored(inner, form.units)
         if form.outer != 1:
-            found = found.scaled(np.full(found.channels, form.outer))
+            found = found.scaled(form.outer)
         if form.shift:
             found = found.plus(self.constant(found, np.array(form.shift)))
         self.kept.append((symbol, replace(symbol, affine=found, function=IDENTITY)))
@@ -250,9 +250,7 @@ class Reader:
             return symbol
         rank = np.zeros(channels, np.int64)
         rank[used] = np.arange(len(used))
-        index = np.where(
-            symbol.index >= 0, symbol.base * len(used) + rank[symbol.index % channels], OUTSIDE
-        )
+        index = renumbered(symbol.index, channels, len(used), rank)
         return replace(symbol, affine=symbol.affine.taken(used), index=index)
 
     def _kept(self, symbol: Symbol) -> Symbol | None:

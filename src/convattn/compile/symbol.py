@@ -6,13 +6,14 @@ alone (reshapes, slices, transposes, pads, concatenations, repetitions) is that 
 integers, and what reads neighbours finds rows, columns and channels again.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Int
 
-from convattn.compile.affine import Affine
+from convattn.compile.affine import Affine, concatenated
 from convattn.compile.lattice import Pair
 from convattn.compile.scalar import IDENTITY, Scalar
 
@@ -163,6 +164,26 @@ class Symbol:
         return replace(
             self, affine=affine, index=index.reshape(shape).transpose(back), function=IDENTITY
         )
+
+
+def renumbered(index: Index, channels: int, width: int, place: Index) -> Index:
+    """The index where channel c of an affine map becomes channel `place[c]` of one of `width`.
+
+    >>> renumbered(np.array([0, 3, OUTSIDE]), 2, 5, np.array([4, 1])).tolist()
+    [4, 6, -1]
+    """
+    return np.where(index >= 0, index // channels * width + place[index % channels], OUTSIDE)
+
+
+def side_by_side(parts: Sequence[tuple[Affine, Index]]) -> tuple[Affine, list[Index]]:
+    """The channels of affine maps of the same points in one, and the indices in it."""
+    width = sum(affine.channels for affine, _ in parts)
+    starts = np.cumsum([0, *(affine.channels for affine, _ in parts)])
+    indices = [
+        renumbered(index, affine.channels, width, start + np.arange(affine.channels))
+        for (affine, index), start in zip(parts, starts, strict=False)
+    ]
+    return concatenated([affine for affine, _ in parts]), indices
 
 
 def placed(count: Pair, channels: int, of: Map) -> Index:

@@ -21,7 +21,7 @@ from typing import Any, Literal
 from convattn.cli.running import OUT_OF_MEMORY, UsageError
 from convattn.files import hold_folder, parse_json, read_file, write_file
 from convattn_lab.accelerator.probe import probed
-from convattn_lab.accelerator.stages import STAGES, Plan, Stage, environment
+from convattn_lab.accelerator.stages import STAGES, Stage, StageOptions, environment
 
 FILE_NAME, SCHEMA = "session.json", 1
 RESERVE = 10.0  # seconds for the page
@@ -148,7 +148,7 @@ def _go_on(
     device, count = session.environment["device"], session.environment["devices"]
     say(f"device: {count} x {device}")
     data = None if session.data is None else Path(session.data)
-    plan = Plan(folder.resolve(), session.environment["backend"] == "cpu", count, data)
+    options = StageOptions(folder.resolve(), session.environment["backend"] == "cpu", data)
     ran: set[str] = set()
     for stage in stages:
         ended = session.stages.setdefault(stage.name, Ended())
@@ -161,7 +161,7 @@ def _go_on(
             say(f"{stage.name}: {left:.0f} s are left, too few; the next session goes on with it")
             continue
         say(f"{stage.name}: at most {seconds:.0f} s …")
-        status, reason, taken = run_stage(stage, plan, seconds)
+        status, reason, taken = run_stage(stage, options, seconds)
         ran.add(stage.name)
         session.stages[stage.name] = Ended(status, ended.seconds + taken, reason)
         session.write(folder)
@@ -173,20 +173,20 @@ def _go_on(
                 raise UsageError(f"the device is lost; what was done is kept. {error}") from error
 
 
-def run_stage(stage: Stage, plan: Plan, seconds: float) -> tuple[Status, str, float]:
+def run_stage(stage: Stage, options: StageOptions, seconds: float) -> tuple[Status, str, float]:
     """Run its command until it ends, or is over its time: the status, the reason, the seconds.
 
     The command ends with this process, whatever ends that.
     """
-    began, log = time.monotonic(), plan.folder / f"{stage.name}.log"
+    began, log = time.monotonic(), options.folder / f"{stage.name}.log"
     bound = [sys.executable, "-c", _BOUND] if sys.platform == "linux" else []
     with log.open("wb") as out:
         child = subprocess.Popen(
-            [*bound, *stage.command(plan)],
+            [*bound, *stage.command(options)],
             stdout=out,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
-            env=environment(plan),
+            env=environment(options),
             start_new_session=True,
         )
         status: Status = "done"

@@ -13,19 +13,17 @@ ROOT = Path(convattn_lab.__file__).resolve().parents[2]  # of the checkout
 
 
 @dataclass(frozen=True)
-class Plan:
+class StageOptions:
     """What the commands are made from.
 
     Attributes:
         folder: Where every stage writes.
         is_small: Whether sizes are small, as on a CPU.
-        devices: How many there are.
         data: The images that are trained on; None for the bundled ones.
     """
 
     folder: Path
     is_small: bool
-    devices: int = 1
     data: Path | None = None
 
 
@@ -44,47 +42,47 @@ class Stage:
 
     name: str
     title: str
-    words: Callable[[Plan], Sequence[str]]
+    words: Callable[[StageOptions], Sequence[str]]
     share: float
     grace: float = 10.0
     reads: str | None = None
 
-    def command(self, plan: Plan) -> list[str]:
+    def command(self, options: StageOptions) -> list[str]:
         """The whole command."""
-        return [sys.executable, *self.words(plan)]
+        return [sys.executable, *self.words(options)]
 
 
-def _audit(plan: Plan) -> list[str]:
-    return ["-m", "convattn.cli", "audit", "--json", str(plan.folder / "audit.json")]
+def _audit(options: StageOptions) -> list[str]:
+    return ["-m", "convattn.cli", "audit", "--json", str(options.folder / "audit.json")]
 
 
-def _checks(plan: Plan) -> list[str]:
-    small = ["--quick"] if plan.is_small else []
-    return [_script("device_checks.py"), "--json", str(plan.folder / "checks.json"), *small]
+def _checks(options: StageOptions) -> list[str]:
+    small = ["--quick"] if options.is_small else []
+    return [_script("device_checks.py"), "--json", str(options.folder / "checks.json"), *small]
 
 
-def _bench(plan: Plan) -> list[str]:
-    small = ["--quick"] if plan.is_small else ["--dtype", "bfloat16", "--batch", "32"]
-    return [_script("bench.py"), "--output-dir", str(plan.folder), "--resume", *small]
+def _bench(options: StageOptions) -> list[str]:
+    small = ["--quick"] if options.is_small else ["--dtype", "bfloat16", "--batch", "32"]
+    return [_script("bench.py"), "--output-dir", str(options.folder), "--resume", *small]
 
 
-def _rates(plan: Plan) -> list[str]:
-    found = str(plan.folder / "bench.json")
+def _rates(options: StageOptions) -> list[str]:
+    found = str(options.folder / "bench.json")
     return [
-        *(_script("fit_cost_model.py"), found, "--json", str(plan.folder / "rates.json")),
-        *([] if plan.is_small else ["--install"]),
+        *(_script("fit_cost_model.py"), found, "--json", str(options.folder / "rates.json")),
+        *([] if options.is_small else ["--install"]),
     ]
 
 
-def _hours(plan: Plan) -> list[str]:
-    small = ["--quick"] if plan.is_small else []
-    return [_script("training_hours.py"), "--json", str(plan.folder / "hours.json"), *small]
+def _hours(options: StageOptions) -> list[str]:
+    small = ["--quick"] if options.is_small else []
+    return [_script("training_hours.py"), "--json", str(options.folder / "hours.json"), *small]
 
 
-def _training(plan: Plan) -> list[str]:
-    config = "slice" if plan.is_small else "quadratic"
-    data = [] if plan.data is None else ["--data", str(plan.data)]
-    folder = str(plan.folder / "training")
+def _training(options: StageOptions) -> list[str]:
+    config = "slice" if options.is_small else "quadratic"
+    data = [] if options.data is None else ["--data", str(options.data)]
+    folder = str(options.folder / "training")
     return [_script("cifar.py"), "--config", config, "--output-dir", folder, *data]
 
 
@@ -102,7 +100,7 @@ STAGES = (
 )
 
 
-def environment(plan: Plan) -> dict[str, Any]:
+def environment(options: StageOptions) -> dict[str, Any]:
     """The variables of every stage: what one has compiled the next finds."""
-    cache = {"JAX_COMPILATION_CACHE_DIR": str(plan.folder / "compiled")}
+    cache = {"JAX_COMPILATION_CACHE_DIR": str(options.folder / "compiled")}
     return {**os.environ, "PYTHONUNBUFFERED": "1", **cache}

@@ -19,13 +19,13 @@ from convattn_lab.accelerator.session import (
     run_session,
     run_stage,
 )
-from convattn_lab.accelerator.stages import STAGES, Plan, Stage
+from convattn_lab.accelerator.stages import STAGES, Stage, StageOptions
 
 FACTS = {"backend": "cpu", "device": "cpu", "devices": 1, "memory": None}
 
 
 def stage(name, code, *, share=1.0, grace=1.0):
-    return Stage(name, name, lambda plan: ["-c", code, str(plan.folder)], share, grace)
+    return Stage(name, name, lambda options: ["-c", code, str(options.folder)], share, grace)
 
 
 WRITES = "import sys, pathlib; pathlib.Path(sys.argv[1], 'ran').open('a').write('x')"
@@ -97,7 +97,7 @@ def is_running(process):
 def test_who_does_not_listen_is_ended(tmp_path):
     code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
     began = time.monotonic()
-    status, reason, _ = run_stage(stage("one", code, grace=0.5), Plan(tmp_path, True), 2.0)
+    status, reason, _ = run_stage(stage("one", code, grace=0.5), StageOptions(tmp_path, True), 2.0)
     assert (status, reason) == ("stopped", "")
     assert time.monotonic() - began < 10
 
@@ -177,7 +177,7 @@ def test_a_stage_ends_with_the_session_however_that_ends(tmp_path, number):
         f"session.probed = lambda: {FACTS!r}\n"
         'code = \'import os, sys, time; open(sys.argv[1] + "/pid", "w").write(str(os.getpid())); '
         "time.sleep(60)'\n"
-        "stage = Stage('one', 'one', lambda plan: ['-c', code, str(plan.folder)], 1.0, 1.0)\n"
+        "stage = Stage('one', 'one', lambda options: ['-c', code, str(options.folder)], 1.0, 1.0)\n"
         "with termination_raises():\n"
         "    session.run_session(Path(sys.argv[1]), 1.0, None, print, [stage])\n"
     )
