@@ -133,7 +133,7 @@ fuzz: $(STAMP) ## give damaged files to a reader of outside data (all by default
 
 torch: .venv-torch/.installed ## run every test that needs PyTorch or ONNX, in an environment of its own; one that is skipped fails
 	$(COMPILE_QUICKLY) CONVATTN_NO_SKIPS=1 $(TORCH_BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(TORCH_TESTS)
-	$(COMPILE_QUICKLY) $(TORCH_BIN)/python -m pytest -q --doctest-modules src/convattn/torch src/convattn/networks/onnx.py
+	$(COMPILE_QUICKLY) $(TORCH_BIN)/python -m pytest -q --doctest-modules src/convattn/torch src/convattn/networks/onnx.py experiments/explanation_methods
 
 coverage: $(STAMP) ## branch coverage of the independent checker, which must be 100 %
 	$(TEST) -q tests/convattn_check --cov=convattn_check --cov-branch --cov-report=term-missing --cov-fail-under=100
@@ -149,7 +149,7 @@ types: $(STAMP) ## mypy
 	$(BIN)/mypy
 
 doctest: $(STAMP) ## run every example in the docstrings and in the README
-	$(COMPILE_QUICKLY) $(TEST) -q --doctest-modules --ignore=src/convattn/torch src $(filter-out experiments/benchmarks/,$(dir $(wildcard experiments/*/__init__.py))) --doctest-glob='*.md' README.md docs
+	$(COMPILE_QUICKLY) $(TEST) -q --doctest-modules --ignore=src/convattn/torch src $(filter-out experiments/benchmarks/ experiments/explanation_methods/,$(dir $(wildcard experiments/*/__init__.py))) --doctest-glob='*.md' README.md docs
 
 certificates: $(STAMP) ## regenerate certificates/ (the bytes must not change)
 	$(BIN)/python -m convattn_ledger.certificates --output certificates --stated src/convattn_ledger/certificates/stated.json

@@ -191,7 +191,7 @@ def measure(architecture: Architecture) -> Row:
 
 
 def table(rows: list[Row]) -> Iterator[str]:
-    """The lines of the table of docs/networks.md."""
+    """A row an architecture, which docs/convert-network.md sums up."""
     yield "| architecture | pixels | in JAX | difference | in PyTorch | difference |"
     yield "|---|---|---|---|---|---|"
     for row in rows:

@@ -7,12 +7,13 @@ C20.ROW` then compares the record with the paper; the row's verdict is for you t
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
-from convattn.cli.running import SUCCESS, UsageError, guarded
+from convattn.cli.running import SUCCESS, run_program
 from convattn_lab.records.record import write_record
 
 PROGRAM = "experiments/record.py"
@@ -35,17 +36,11 @@ def main(arguments: Sequence[str] | None = None, *, proofs: Path | None = None) 
 
     The exit code is 0, or 2 for a run that does not count for the row and other wrong use.
     """
-    words = sys.argv[1:] if arguments is None else list(arguments)
-    return guarded(PROGRAM, lambda: record(words, proofs))
+    return run_program(PROGRAM, Arguments, partial(_record, proofs), arguments)
 
 
-def record(words: list[str], proofs: Path | None) -> int:
-    """The same, with failures as exceptions."""
-    given = tyro.cli(Arguments, args=words, prog=f"python {PROGRAM}")
-    try:
-        found, check = write_record(given.run, given.claim, proofs, replace=given.replace)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
+def _record(proofs: Path | None, given: Arguments) -> int:
+    found, check = write_record(given.run, given.claim, proofs, replace=given.replace)
     print(f"{check.path}\nit supports the verdict: {check.experiment().verdict_of(found)}")
     print(f"now: convattn verify --claim {given.claim}")
     return SUCCESS

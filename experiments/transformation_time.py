@@ -36,7 +36,7 @@ from flax import nnx
 
 import convattn as ca
 from convattn.cli.running import guarded
-from convattn.networks.transformation.report import remaining_convolutions
+from convattn.networks.transformation.contents import remaining_convolutions
 
 POINTWISE = ("keep", "attention")
 

@@ -1,4 +1,4 @@
-"""Draws the pictures of docs/follow-one-claim.md: the heads of Lemma 1 of C20, and what checks it.
+"""Draws the pictures of docs/trust.md: the heads of Lemma 1 of C20, and what checks it.
 
 Usage: python scripts/draw_claim.py [--output docs/pictures]
 

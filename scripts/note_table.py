@@ -20,9 +20,9 @@ from convattn_ledger.discovery import load_claim
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = """
 · cdot  × times  ± pm  → to  ∞ infty  ≤ le  ≥ ge  ≠ ne  ≈ approx  ∈ in  ⊆ subseteq  ‖ Vert
-⌈ lceil  ⌉ rceil  ⌊ lfloor  ⌋ rfloor  Σ sum  Π prod  ∏ prod  Δ Delta  Φ Phi
+⌈ lceil  ⌉ rceil  ⌊ lfloor  ⌋ rfloor  Σ sum  Π prod  ∏ prod  Δ Delta  Λ Lambda  Φ Phi
 α alpha  β beta  γ gamma  δ delta  ε varepsilon  η eta  θ theta  κ kappa  λ lambda  μ mu  π pi
-ρ rho  σ sigma  τ tau  φ varphi  ω omega
+ρ rho  σ sigma  τ tau  φ varphi  χ chi  ω omega  Γ Gamma
 """  # what a proof file writes in Unicode, and its name in LaTeX
 MATHEMATICS = {mark: f"\\{name} " for mark, name in re.findall(r"(\S) (\w+)", NAMES)}
 MATHEMATICS |= {"²": "^2", "³": "^3", "₁": "_1", "₂": "_2", "−": "-"}
@@ -121,7 +121,7 @@ def table(claims: dict[str, Claim | None]) -> str:
             rf"\newcommand{{\onpaperrows}}{{{on_paper or 'none'}}}",
             rf"\newcommand{{\withaxioms}}{{{with_axioms or 'none'}}}",
             r"\newcommand{\coqtable}{%",
-            r"\begin{longtable}{@{}l>{\raggedright}p{38mm}>{\raggedright}p{50mm}>{\raggedright\arraybackslash}p{44mm}@{}}",
+            r"\begin{longtable}{@{}l>{\raggedright}p{38mm}>{\raggedright}p{48mm}>{\raggedright\arraybackslash}p{43mm}@{}}",
             r"\caption{Rows of the ledger and their theorems in Coq.}\label{tab:coq}\\",
             rf"\toprule {head} \midrule \endfirsthead",
             rf"\toprule {head} \midrule \endhead",

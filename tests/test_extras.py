@@ -19,7 +19,7 @@ EXTRAS = (  # the modules that ask for an extra as soon as they are imported
     "convattn.networks.weights.flax_layout",
     "convattn.settings",
 )
-DISTRIBUTION = {"PIL": "pillow", "orbax": "orbax-checkpoint"}
+DISTRIBUTION = {"PIL": "pillow", "orbax": "orbax-checkpoint", "sklearn": "scikit-learn"}
 
 
 @pytest.mark.parametrize("package", EXTRA)

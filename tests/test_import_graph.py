@@ -28,10 +28,12 @@ ROOMS = {
         "initialization": ("operators", "encodings", "constructions", "bounds", "networks"),
         "nnx": (*LIBRARY, "networks"),
         "torch": (*LIBRARY, "networks"),
-        "compile": ("operators", "networks", "nnx"),
+        "compile": ("operators", "encodings", "bounds", "networks", "nnx"),
+        "known_answers": ("compile", "data", "networks"),
         "cli": (
             *LIBRARY,
             *("sac", "data", "networks", "diagnosis", "initialization", "nnx", "torch", "compile"),
+            "known_answers",
         ),
     },
     "convattn_ledger": {
@@ -62,7 +64,8 @@ ALONE = {
     "convattn": {"__init__", "extras", "files", "settings", "temporary"},
     "convattn_ledger": {
         *("__init__", "claim", "discovery", "document", "environment", "journal", "json_report"),
-        *("locations", "rational_matrices", "report", "run", "runner", "selection", "worker"),
+        *("locations", "quotations", "rational_matrices", "report", "run", "runner", "selection"),
+        "worker",
     },
     "convattn_lab": {"__init__", "settings"},
 }

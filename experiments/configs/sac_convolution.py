@@ -2,7 +2,7 @@
 
 Repeats    nothing of the paper, which trains nothing; B19 §3 describes the operator
 Images     2,000 training and 500 test images of CIFAR-10, lossless, bundled
-Expected   no figure is printed; docs/sac-networks.md has what was measured
+Expected   no figure is printed; docs/results.md has what was measured
 Hardware   two CPU cores, no network
 Time       under 4 minutes
 Command    python experiments/cifar.py --config sac_convolution

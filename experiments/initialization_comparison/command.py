@@ -1,14 +1,13 @@
 """`experiments/initialization.py`: one small vision transformer from several initialisations."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import tyro
 
-from convattn.cli.running import SUCCESS, UsageError, guarded
+from convattn.cli.running import SUCCESS, run_program
 
 PROGRAM = "experiments/initialization.py"
 SIZES = (1_000, 4_000)
@@ -32,6 +31,10 @@ class Arguments:
     """Numbers of training images, each at least 100."""
     output_dir: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("build/initialization")
     """Results go there, runs into its folder runs/."""
+    dataset: Literal["cifar10", "digits"] = "cifar10"
+    """CIFAR-10, or 100 of scikit-learn's digits, which need no --data; results go into digits/."""
+    first_grid: bool = False
+    """Only the three learning rates that docs/initialization.md's first plan tried."""
     table: bool = False
     """Only print the table of the results that are there, and draw them."""
 
@@ -43,16 +46,7 @@ def main(words: Sequence[str] | None = None) -> int:
         0, also if it was stopped by a signal and saved, if runs diverged, or if another process
         still makes some of them; 2 for wrong use.
     """
-    given = sys.argv[1:] if words is None else list(words)
-    return guarded(PROGRAM, lambda: _run(given))
-
-
-def _run(words: list[str]) -> int:
-    given = tyro.cli(Arguments, args=words, prog=f"python {PROGRAM}")
-    try:
-        return _compare(given)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
+    return run_program(PROGRAM, Arguments, _compare, words)
 
 
 def _compare(given: Arguments) -> int:
@@ -60,24 +54,30 @@ def _compare(given: Arguments) -> int:
     from convattn.data.datasets import read_dataset
     from convattn_lab.runs.images import digest_of
     from initialization_comparison import trials
+    from initialization_comparison.digits import read_digits
     from initialization_comparison.results import read_results
+    from initialization_comparison.run import finish_trials
     from initialization_comparison.table import chosen_rates, describe_rate
 
     _require_options(given)
-    out, folder = console(), given.output_dir / "quick" if given.quick else given.output_dir
+    digits, out, folder = given.dataset == "digits", console(), given.output_dir
+    if given.quick or digits:
+        folder = folder / ("quick" if given.quick else "digits")
+    task = trials.DIGITS if digits else trials.CIFAR
+    sizes = (trials.DIGITS_IMAGES,) if digits else given.sizes
     dataset, digest = None, None
     if not given.table:
-        dataset = read_dataset(given.data)
+        dataset = read_digits() if digits else read_dataset(given.data)
         digest = digest_of(dataset)
-    if not given.quick:
-        trials.require_sizes(given.sizes, None if dataset is None else len(dataset.train))
+    if not given.quick and not digits:
+        trials.require_sizes(sizes, None if dataset is None else len(dataset.train))
     read_results(folder, digest)  # what is wrong with them is said before anything runs
     compared = trials.quick()
     left: int | None = 0
     if not given.quick:
-        tried = trials.tuning()
+        tried = trials.tuning(task, first_grid=given.first_grid)
         if dataset is not None:
-            left = _finish(tried, dataset, folder, out)
+            left = finish_trials(tried, dataset, folder, out)
             if left is None:
                 return SUCCESS
         results = read_results(folder, digest)
@@ -85,12 +85,13 @@ def _compare(given: Arguments) -> int:
         for name in trials.INITIALIZERS:
             own = [trial.name in results for trial in tried if trial.initializer == name]
             if name in rates:
-                out.print(describe_rate(name, rates[name]))
+                grid = [trial.learning_rate for trial in tried if trial.initializer == name]
+                out.print(describe_rate(name, rates[name], grid))
             elif all(own):
                 out.print(f"{name}: every learning rate diverged, so it is left out")
-        compared = trials.comparison(rates, given.sizes)
+        compared = trials.comparison(rates, sizes, task)
     if dataset is not None:
-        more = _finish(compared, dataset, folder, out)
+        more = finish_trials(compared, dataset, folder, out)
         if more is None or left is None:
             return SUCCESS
         left += more
@@ -106,6 +107,9 @@ def _compare(given: Arguments) -> int:
 
 
 def _require_options(given: Arguments) -> None:
+    if given.dataset == "digits":
+        _require_no_options_of_cifar(given)
+        return
     if given.quick and given.data is not None:
         raise ValueError(
             "--quick and --data, but expected one of them: --quick takes the bundled slice"
@@ -119,36 +123,16 @@ def _require_options(given: Arguments) -> None:
         )
 
 
-def _finish(trials: Sequence[Any], dataset: Any, folder: Path, out: Any) -> int | None:
-    """Run what is missing.
-
-    Returns:
-        How many of them another process still runs; None if a signal came.
-    """
-    from convattn.files import InUse
-    from initialization_comparison.run import run_trial
-
-    left = 0
-    for trial in trials:
-        file = folder / f"{trial.name}.json"
-        if file.exists():
-            continue
-        try:
-            result = run_trial(trial, dataset, folder / "runs" / trial.name, file)
-        except InUse:
-            out.print(f"{trial.name}: another process runs it")
-            left += 1
-            continue
-        if result is None:
-            out.print(f"stopped; the same command goes on with {trial.name}")
-            return None
-        if result.diverged:
-            out.print(f"{trial.name}: diverged")
-        elif trial.tunes:
-            out.print(f"{trial.name}: loss {result.validation_loss:.4f} on validation images")
-        else:
-            out.print(f"{trial.name}: {100 * (result.test_accuracy or 0):.1f} % of the test images")
-    return left
+def _require_no_options_of_cifar(given: Arguments) -> None:
+    others = {
+        "--quick": given.quick,
+        "--data": given.data is not None,
+        "--sizes": given.sizes != SIZES,
+        "--first-grid": given.first_grid,
+    }
+    named = ", ".join(name for name, is_given in others.items() if is_given)
+    if named:
+        raise ValueError(f"--dataset digits and {named}, but these are of CIFAR-10; leave them out")
 
 
 def _report(trials: Sequence[Any], results: Mapping[str, Any], folder: Path, out: Any) -> bool:

@@ -1,5 +1,6 @@
 """One run of the comparison: train, measure the network on the way, keep what is reported."""
 
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -11,12 +12,14 @@ import numpy as np
 from flax import nnx
 from jax import Array
 from jaxtyping import Float, Int
+from rich.console import Console
 
 from convattn.data.cifar10_slice import Images
 from convattn.data.datasets import Dataset
 from convattn.diagnosis.convolution_distance import convolution_distance
 from convattn.diagnosis.measures import measure_heads
 from convattn.diagnosis.transformers import attention_layers
+from convattn.files import InUse
 from convattn.networks.vision_transformer.state_dicts import read_transformer
 from convattn.networks.weights.files import WeightsFile
 from convattn.nnx.vision_transformer.state_dict import load_state_dict, state_dict
@@ -33,16 +36,39 @@ from convattn_lab.training.step import cross_entropy
 from convattn_lab.training.trainer import Outcome, train
 from convattn_lab.two_phase.gradient_norms import gradient_norms
 from initialization_comparison.results import Epoch, Result, Snapshot, numbers, write_result
-from initialization_comparison.trials import INITIALIZERS, NETWORK, Trial
+from initialization_comparison.trials import INITIALIZERS, Trial
 
+PROGRAM = "experiments/initialization.py"
 ATTENTION_OF, GRADIENT_OF, VALIDATED = 32, 100, 500  # images of a snapshot
 KERNEL_SIZE = 3
 
+Initialize = Callable[[Trial, Any, TrainingImages], dict[str, np.ndarray]]
 Batch = tuple[Float[np.ndarray, "images height width channels"], Int[np.ndarray, "images"]]
 
 
-def run_trial(trial: Trial, dataset: Dataset, folder: Path, file: Path) -> Result | None:
+def initial_parameters(trial: Trial, model: Any, images: TrainingImages) -> dict[str, np.ndarray]:
+    """The state dict with which a run begins.
+
+    The range of normalised pixels is that of bytes, with the statistics of the training images.
+    """
+    image_range = (0 - images.mean) / images.std, (1 - images.mean) / images.std
+    initializer = INITIALIZERS[trial.initializer]
+    return initializer(state_dict(model), trial.seed, image_range, trial.task.network.heads)
+
+
+def run_trial(
+    trial: Trial,
+    dataset: Dataset,
+    folder: Path,
+    file: Path,
+    initialize: Initialize = initial_parameters,
+    program: str = PROGRAM,
+) -> Result | None:
     """Train in a folder, or go on there, and write what is reported of a run that has ended.
+
+    Args:
+        initialize: The state dict with which a run begins.
+        program: By which the run is named in its record.
 
     Returns:
         The result, also of a run that diverged; None if it was stopped by a signal.
@@ -55,12 +81,13 @@ def run_trial(trial: Trial, dataset: Dataset, folder: Path, file: Path) -> Resul
     model: Any = make_model(chosen, dataset)
     initial = None
     if not (folder / CONFIG).exists():  # else they are those with which the run began
-        load_state_dict(model, initial_parameters(trial, model, images))
+        load_state_dict(model, initialize(trial, model, images))
         initial = named_arrays(nnx.state(model, nnx.Param))
     assert images.validation is not None
     facts = image_facts(dataset, images, chosen)
     snapshot = partial(
         look,
+        heads=trial.task.network.heads,
         training=some_images(images, images.train, GRADIENT_OF),
         validation=some_images(images, images.validation, VALIDATED),
     )
@@ -72,7 +99,7 @@ def run_trial(trial: Trial, dataset: Dataset, folder: Path, file: Path) -> Resul
             chosen,
             model,
             images,
-            command=f"python experiments/initialization.py  # {trial.name}",
+            command=f"python {program}  # {trial.name}",
             data=facts,
             data_name="images",
             initial=initial,
@@ -110,20 +137,51 @@ def run_trial(trial: Trial, dataset: Dataset, folder: Path, file: Path) -> Resul
     return result
 
 
+def finish_trials(
+    trials: Sequence[Trial],
+    dataset: Dataset,
+    folder: Path,
+    out: Console,
+    initialize: Initialize = initial_parameters,
+    program: str = PROGRAM,
+) -> int | None:
+    """Run what is missing, and say how it went.
+
+    Args:
+        initialize, program: As for `run_trial`.
+
+    Returns:
+        How many of them another process still runs; None if a signal came.
+    """
+    left = 0
+    for trial in trials:
+        file = folder / f"{trial.name}.json"
+        if file.exists():
+            continue
+        where = folder / "runs" / trial.name
+        try:
+            result = run_trial(trial, dataset, where, file, initialize, program)
+        except InUse:
+            out.print(f"{trial.name}: another process runs it")
+            left += 1
+            continue
+        if result is None:
+            out.print(f"stopped; the same command goes on with {trial.name}")
+            return None
+        if result.diverged:
+            out.print(f"{trial.name}: diverged")
+        elif trial.tunes:
+            out.print(f"{trial.name}: loss {result.validation_loss:.4f} on validation images")
+        else:
+            out.print(f"{trial.name}: {100 * (result.test_accuracy or 0):.1f} % of the test images")
+    return left
+
+
 def trial_images(trial: Trial, dataset: Dataset) -> TrainingImages:
     """The images of a run; of one that tunes the validation images stand for the test images."""
     images = training_images(dataset, trial.settings(len(dataset.train)))
     assert images.validation is not None
     return replace(images, test=images.validation) if trial.tunes else images
-
-
-def initial_parameters(trial: Trial, model: Any, images: TrainingImages) -> dict[str, np.ndarray]:
-    """The state dict with which a run begins.
-
-    The range of normalised pixels is that of bytes, with the statistics of the training images.
-    """
-    image_range = (0 - images.mean) / images.std, (1 - images.mean) / images.std
-    return INITIALIZERS[trial.initializer](state_dict(model), trial.seed, image_range)
 
 
 def some_images(images: TrainingImages, part: Images, count: int) -> Batch:
@@ -134,13 +192,14 @@ def some_images(images: TrainingImages, part: Images, count: int) -> Batch:
     return pixels.astype(np.float32), part.labels[chosen].astype(np.int32)
 
 
-def look(model: Any, training: Batch, validation: Batch) -> dict[str, np.ndarray]:
+def look(model: Any, training: Batch, validation: Batch, *, heads: int) -> dict[str, np.ndarray]:
     """What is kept of the network at some epochs.
 
     Args:
         training: Images of which the gradient is taken, and on the first of which attention is
             measured; nothing is augmented.
         validation: Images of which the loss and the accuracy are.
+        heads: Of each layer.
 
     Returns:
         `distance` `[layers]`, relative, to the nearest convolution, of the attention at the mean
@@ -149,7 +208,7 @@ def look(model: Any, training: Batch, validation: Batch) -> dict[str, np.ndarray
         `score_gradient`, the norm of the gradient in W_Q and W_K of all layers;
         `validation_loss` and `validation_accuracy`.
     """
-    read = read_transformer(WeightsFile("model", state_dict(model), {}), NETWORK.heads)
+    read = read_transformer(WeightsFile("model", state_dict(model), {}), heads)
     distances, reach, shift = [], [], []
     for layer in attention_layers(read, training[0][:ATTENTION_OF].astype(np.float64)):
         height, width = layer.grid
@@ -162,10 +221,10 @@ def look(model: Any, training: Batch, validation: Batch) -> dict[str, np.ndarray
             KERNEL_SIZE,
             queries="inside",
         )
-        heads = measure_heads(layer.attention, layer.grid)
+        measures = measure_heads(layer.attention, layer.grid)
         distances.append(found.relative)
-        reach.append(heads.distance)
-        shift.append(heads.one_shift)
+        reach.append(measures.distance)
+        shift.append(measures.one_shift)
     gradient = gradient_norms(model, jnp.asarray(training[0]), jnp.asarray(training[1]))
     loss, accuracy = loss_and_accuracy(
         model, jnp.asarray(validation[0]), jnp.asarray(validation[1])

@@ -1,6 +1,7 @@
 """What the results say: learning rates, means with intervals, differences seed by seed."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from scipy.stats import t as student
 
 from convattn.diagnosis.picture import new_figure
 from initialization_comparison.results import Result
-from initialization_comparison.trials import INITIALIZERS, LEARNING_RATES, Trial
+from initialization_comparison.trials import INITIALIZERS, Trial
 
 BASELINE = next(iter(INITIALIZERS))
 LEVEL = 0.95
@@ -45,6 +46,7 @@ def chosen_rates(results: Mapping[str, Result], trials: Sequence[Trial]) -> dict
     Only of those whose tuning runs have all ended; a run that diverged is never chosen.
     """
     found: dict[str, dict[float, float]] = {}
+    expected = Counter(trial.initializer for trial in trials)
     for trial in trials:
         if trial.name in results:
             loss = results[trial.name].validation_loss
@@ -53,18 +55,18 @@ def chosen_rates(results: Mapping[str, Result], trials: Sequence[Trial]) -> dict
     best = {
         name: min(losses, key=lambda rate: losses[rate])
         for name, losses in found.items()
-        if len(losses) == len(LEARNING_RATES)
+        if len(losses) == expected[name]
     }
     return {name: rate for name, rate in best.items() if math.isfinite(found[name][rate])}
 
 
-def describe_rate(name: str, rate: float) -> str:
-    """A line about a chosen learning rate.
+def describe_rate(name: str, rate: float, tried: Sequence[float]) -> str:
+    """A line about a learning rate that was chosen of those tried.
 
-    >>> describe_rate("mimetic", 0.002)
+    >>> describe_rate("mimetic", 0.002, (0.0005, 0.001, 0.002))
     'mimetic: learning rate 0.002, the largest of those tried'
     """
-    ends = {min(LEARNING_RATES): "least", max(LEARNING_RATES): "largest"}
+    ends = {min(tried): "least", max(tried): "largest"}
     end = f", the {ends[rate]} of those tried" if rate in ends else ""
     return f"{name}: learning rate {rate:g}{end}"
 

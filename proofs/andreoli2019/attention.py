@@ -1,5 +1,10 @@
 """Section 3.1: masks in the log domain, softmax, and attention convolutions.
 
+Claimed. A mask of minus infinities, added to the scores, gives the masked entries the weight zero
+after softmax; fixed matrices in place of attention give an ordinary convolution.
+True. They do, if the mask comes last and leaves every column an entry; but no softmax gives the
+shifts of a grid without padding, so the second half holds only without softmax.
+
 Printed. "Given a mask as an a priori matrix H of shape ⟨M, N⟩ with values in {-∞, 0}, […] one can
 straightforwardly form the mechanism a + H: it masks (sets to -∞) the output of a wherever H is -∞
 leaving the other values unchanged. […] When softmax normalisation is applied to a masked attention,
@@ -229,7 +234,10 @@ CLAIM = Claim(
     evidence=(
         proved(
             "andreoli2019/attention.v",
-            covers="the masked column-wise softmax and eq. 7; not: the row-wise softmax",
+            covers="the column-wise softmax of positive weights under a mask, which leaves zero of "
+            "a blank column's sum; eq. 7 is eq. 4 for a mechanism that ignores its inputs, linear "
+            "in x for fixed x', y', and for one head with a = x xᵀ homogeneous of degree three; "
+            "not: the row-wise softmax, the library's blank columns, (2) and (3) of the repair",
         ),
         certified_identities("A19.attention", "masking and constants in the softmax", "masking"),
         Evidence("masked columns in fractions", Level.TESTED, masked_in_fractions),

@@ -1,5 +1,10 @@
 """Eq. 8: bi-affine attention in its two forms.
 
+Claimed. Bi-affine attention scores can be written in two equivalent forms, and the shape of their
+parameters does not depend on the number of tokens.
+True. So it is, for all sizes; moreover the rank of the scores is at most the smaller token width
+plus one, and a softmax makes some of the parameters redundant.
+
 Printed. A(x′, y′; Ξ) = x′Λy′ᵀ + (x′μ) ⊗ 1_N + 1_M ⊗ (y′ν) + ξ 1_M ⊗ 1_N, "equivalently" A_mn =
 Σ_pq Λ_pq x′_mp y′_nq + Σ_p μ_p x′_mp + Σ_q ν_q y′_nq + ξ. "Parameter Ξ has a fully controlled
 shape, independent of M, N."
@@ -160,7 +165,8 @@ CLAIM = Claim(
     evidence=(
         proved(
             "andreoli2019/biaffine.v",
-            covers="all but: that the rank min(P′, Q′) + 1 is reached, and the count of Ξ's "
+            covers="all, for any function in place of e^(·) that takes sums to products and is "
+            "never zero; not: that the rank min(P′, Q′) + 1 is reached, and the count of Ξ's "
             "numbers",
         ),
         certified_identities("A19.biaffine", "the two forms", "forms"),

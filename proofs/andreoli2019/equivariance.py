@@ -1,5 +1,10 @@
 """Translation equivariance and locality: what the shift matrices of a grid are exactly.
 
+Claimed. On a grid the shift matrices capture exactly the convolutions that are
+translation-equivariant and local.
+True. They do if equivariance means that the action between two nodes depends on their difference
+alone; in the usual sense, commuting with shifts, they do on a torus but not on a bare grid.
+
 Printed. Section 2.1: the shift matrices capture "exactly the conditions to ensure that the
 resulting convolutions satisfy two a priori constraints: translation equivariance and locality".
 "Translation equivariance means that the action of m on n should be the same as the action of m′ on
@@ -29,18 +34,25 @@ Errata.
 - Section 2.1 | translation equivariance gives shift matrices | constant along diagonals; on a bare
   grid commuting with shifts is stronger
 
-Proof. The matrices A_d have disjoint supports {(m, n): n - m = d} that cover all pairs, so Φ is
-constant on them iff Φ = Σ_d c_d A_d, with c_d its value there; entry by entry in the channels.
-Torus: (A_-e Φ A_e)_mn = Φ_(m-e, n-e), so Φ A_e = A_e Φ for all e iff Φ_mn is the same at all pairs
-with the same difference. Bare grid, one axis of n nodes: let J = A_1, Jᵀ = A_-1. J^(n-1) has a
-single one, at (1, n), and
+Proof. *The idea:* the shift matrices are the indicators of the diagonals, and on a bare grid two of
+them generate all matrices.
+
+The matrices A_d have disjoint supports {(m, n): n - m = d} that cover all pairs, so Φ is constant
+on them iff Φ = Σ_d c_d A_d, with c_d its value there; entry by entry in the channels.
+
+*Torus:* (A_-e Φ A_e)_mn = Φ_(m-e, n-e), so Φ A_e = A_e Φ for all e iff Φ_mn is the same at all
+pairs with the same difference.
+
+*Bare grid,* one axis of n nodes: let J = A_1, Jᵀ = A_-1. J^(n-1) has a single one, at (1, n), and
 
     E_ij = (Jᵀ)^(i-1) J^(n-1) (Jᵀ)^(n-j)
 
 is the matrix unit at (i, j). So products of J and Jᵀ span all matrices of the axis, and those of
 all axes the tensor product, all matrices; what commutes with all matrices is a multiple of the
-identity. On two nodes A_1 A_-1 = E_11. If ΦJ = JΦ then Φ is a polynomial in J, as J is a single
-Jordan block. ∎
+identity.
+
+On two nodes A_1 A_-1 = E_11. If ΦJ = JΦ then Φ is a polynomial in J, as J is a single Jordan block.
+∎
 """
 
 from itertools import product
@@ -223,13 +235,14 @@ CLAIM = Claim(
     evidence=(
         proved(
             "andreoli2019/equivariance.v",
-            covers="Φ depends on n - m alone iff it is a unique combination of shift matrices;"
-            " locality; on a bare grid",
+            covers="on a bare grid Φ depends on n - m alone iff it is a combination of the shift "
+            "matrices of the shifts that occur, and then of one only, whose parameter is zero "
+            "outside a set of shifts iff Φ is; not: how many shifts occur, composites",
         ),
         proved(
             "andreoli2019/equivariance_bare.v",
-            covers="on a bare grid only multiples of the identity commute with the truncated "
-            "shifts",
+            covers="on a bare grid only multiples of the identity, one for each channel, commute "
+            "with the truncated shifts by one node, both ways on every axis",
         ),
         proved(
             "andreoli2019/equivariance_torus.v",

@@ -1,11 +1,17 @@
 """Section 3.2: graph attention networks as attention convolutions.
 
+Claimed. Graph attention networks are a variant of self-attention convolutions in which the leaky
+ReLU before the softmax matters, and has to be leaky for the mask to survive.
+True. So it is: without it the query's own term would drop out of the softmax, and masked scores
+stay masked exactly if its slope is positive, while a plain ReLU would unmask them.
+
 Printed. "Graph attention networks are based on a variant of self-attention convolutions, where the
 equation A_k = a(x, x; Ξ_k) is replaced by A_k = a(xΘ_k, xΘ_k; Ξ_k)", with Λ_k = 0, a mask from the
-graph, "a term-wise 'leaky ReLU' followed by a column-wise softmax. […] The masked values are still
-masked after a leaky ReLU. […] Skipping ReLU altogether before the softmax would make the term
+graph, "a term-wise 'leaky ReLU' followed by a column-wise softmax. […] the masked values are still
+masked after a leaky ReLU […] Skipping ReLU altogether before the softmax would make the term
 involving ν […] redundant: it is constant along each column, and softmax is invariant to an additive
-constant." Footnote 3: "'Leaky' is important here: […] -∞ […] is annulled by a plain ReLU."
+constant." Footnote 3: "is important here: recall that, in log domain, the mask value is -∞ which is
+unchanged by a leaky ReLU but annulled by a plain ReLU".
 
 Verified. The layer is that of Veličković et al. (2018): their W is Θᵀ, and of a, which multiplies
 [W h_i ‖ W h_j] for node i attending to node j, the first half is ν and the second μ; ξ = 0. Without
@@ -206,13 +212,17 @@ CLAIM = Claim(
     evidence=(
         proved(
             "andreoli2019/gat.v",
-            covers="the factorisation of the scores; without the leaky ReLU ν and ξ are "
-            "redundant; under a fully masked column only by the convention x/0 = 0; "
-            "not: masks under a plain or leaky ReLU",
+            covers="(1) for the scores, before ReLU and mask, and in (2) heads side by side as a "
+            "sum; without the leaky ReLU ν and ξ are redundant under every mask, for any "
+            "exponential that takes sums to products and is never zero, under a fully masked "
+            "column only by the convention x/0 = 0; not: that the layer is that of Veličković et "
+            "al., averaged heads, (3), masks under a plain or leaky ReLU",
         ),
         proved(
             "andreoli2019/gat_relu.v",
-            covers="with the leaky ReLU ν matters, and never changes the order of the weights",
+            covers="for slopes between 0 and 1 and an exponential that is 1 at 0 alone: (4), "
+            "whatever ν·z_n + ξ is, and that ν matters, by two keys with μ·z = ±1, whose "
+            "weights are not the same for ν·z_n + ξ = 0 and 1",
         ),
         certified_identities("A19.gat", "without the leaky ReLU", "redundant"),
         Evidence("the query term", Level.TESTED, query_term),

@@ -1,5 +1,11 @@
 """Graph convolutions: GCN, Chebyshev polynomials, powers of the adjacency, walks by sort.
 
+Claimed. Graph networks are convolutions whose matrices come from the graph: the normalised
+Laplacian for a GCN, its Chebyshev polynomials, or powers of the adjacency matrix that capture
+random walks.
+True. They are, but a GCN's matrix is the normalised adjacency matrix with self-loops, order K of
+Chebyshev takes K + 1 matrices, and the powers count walks instead of giving their probabilities.
+
 Printed. Section 2.2: "GCNs are exactly obtained by choosing K = 1 and A_1 to be the normalised
 Laplacian matrix of G"; "although grids can be represented as graphs, grid convolutions cannot be
 expressed as graph convolutions with a size restricted to 1"; "each A_k is a Chebyshev polynomial of
@@ -13,8 +19,8 @@ D^(-1/2): for any λ ≠ 0 they span the same matrices as I, L, …, L^K and as 
 so the class of convolutions is the same. Powers: (A^k)_mn is the number of walks of length k from m
 to n. Sorts: the product of the relations' matrices, in order, counts the walks of that sort. Size
 one: the smallest size of a grid convolution is the rank of its parameter Θ, as a K × PQ matrix, if
-the shifts occur in the grid; so if two Θ_k are independent it is no convolution of size 1, whatever
-the matrix; and for PQ = 1 no one matrix serves two independent kernels.
+the shifts differ and occur in the grid; so if two Θ_k are independent it is no convolution of size
+1, whatever the matrix; and for PQ = 1 no one matrix serves two independent kernels.
 
 Repair. (1) The GCN's matrix is not the normalised Laplacian: on two nodes with an edge Â is [[1/2,
 1/2], [1/2, 1/2]] and L is [[1, -1], [-1, 1]], and no factor takes one to the other. L annihilates
@@ -29,14 +35,22 @@ takes one graph for each shift, as in Definition 1.
 Errata.
 - Section 2.2 | GCN: the normalised Laplacian | D̃^(-1/2)(A + I)D̃^(-1/2)
 
-Proof. Chebyshev: T_k has degree k in its argument, which has degree one in L, so both families are
-triangular in the powers of L with diagonals that are not zero. Walks: expand the product of the
-matrices; each term is a walk. Size: matricise Φ = Σ_k A_k ⊗ Θ_k as MN × PQ, Σ_k vec(A_k) vec(Θ_k)ᵀ.
-Any convolution of size K′ has rank at most K′; the vec(A_k) are independent, as shift matrices have
-disjoint supports, so the rank is that of Θ; and a rank decomposition has that size. PQ = 1: the
-kernels e_1 and e_2 are A_1 and A_2, which are not multiples of one matrix. Reflections: if R is the
-permutation of an automorphism, R A(G) Rᵀ = A(G), so A_k = A_k(G) = A_k(R A Rᵀ) = R A_k Rᵀ; but R
-A_1 Rᵀ = A_-1 for the reflection of a line of two nodes or more. ∎
+Proof. *The main point:* flattened to MN × PQ, a convolution of size K is a matrix of rank at most
+K.
+
+*Chebyshev:* T_k has degree k in its argument, which has degree one in L, so both families are
+triangular in the powers of L with diagonals that are not zero.
+
+*Walks:* expand the product of the matrices; each term is a walk.
+
+*Size:* matricise Φ = Σ_k A_k ⊗ Θ_k as MN × PQ, Σ_k vec(A_k) vec(Θ_k)ᵀ. Any convolution of size K′
+has rank at most K′; the vec(A_k) are independent, as shift matrices have disjoint supports, so the
+rank is that of Θ; and a rank decomposition has that size.
+
+*PQ = 1:* the kernels e_1 and e_2 are A_1 and A_2, which are not multiples of one matrix.
+
+*Reflections:* if R is the permutation of an automorphism, R A(G) Rᵀ = A(G), so A_k = A_k(G) = A_k(R
+A Rᵀ) = R A_k Rᵀ; but R A_1 Rᵀ = A_-1 for the reflection of a line of two nodes or more. ∎
 """
 
 import math
@@ -296,18 +310,28 @@ CLAIM = Claim(
     evidence=(
         proved(
             "andreoli2019/graph_chebyshev.v",
-            covers="the Chebyshev polynomials span the same matrices as the powers",
+            covers="T_0, …, T_K of aL + bI, a ≠ 0, span the same matrices as I, L, …, L^K for "
+            "every square matrix L, over a field where 2 ≠ 0; not: (2) of the repair",
         ),
         proved(
-            "andreoli2019/graph_gcn.v", covers="the matrix of a GCN is not the normalised Laplacian"
+            "andreoli2019/graph_gcn.v",
+            covers="on an edge no factor takes the GCN's matrix to the normalised Laplacian, or "
+            "back; L annihilates √D 1 where all degrees are positive, Â reproduces √D̃ 1 for "
+            "weights A ≥ 0; not: isolated nodes",
         ),
         proved(
             "andreoli2019/graph_size.v",
-            covers="the smallest size of a grid convolution is the rank of Θ; no graph "
-            "convolution of invariant matrices is a shift",
+            covers="the smallest size of a grid convolution of different shifts that occur is the "
+            "rank of Θ; no convolution of one channel with matrices invariant under the reflection "
+            "of all axes at once, of whatever size, is the shift by one node on an axis of two or "
+            "more, if no axis is empty; not: other asymmetric kernels, which procedures give such "
+            "matrices, one matrix for two kernels",
         ),
         proved(
-            "andreoli2019/graph_walks.v", covers="products of relations and powers of A count walks"
+            "andreoli2019/graph_walks.v",
+            covers="products of 0-1 matrices of relations, and powers of a 0-1 matrix A, count "
+            "walks, modulo p in a field of characteristic p; not: the probabilities of random "
+            "walks",
         ),
         certified_identities("A19.graph", "polynomials and the GCN's matrix", "chebyshev", "gcn"),
         Evidence("GCN is not the Laplacian", Level.TESTED, gcn_is_not_the_laplacian),

@@ -1,5 +1,10 @@
 """Grid convolutions: the shifts of a right cuboid are the kernels of convolutional networks.
 
+Claimed. The convolutions of CNNs are exactly the grid convolutions over a cuboid of shifts with
+strides and offsets, and pooling and dilated convolutions are covered too.
+True. They are, zero-padded and on any number of axes, but what is called a stride is a dilation;
+strided convolutions keep only some of the outputs, and average pooling is covered as printed.
+
 Printed. Section 2.1: the grid convolutions of CNNs "are exactly obtained by choosing Δ to be a
 regular right cuboid with possibly different strides δ_i and offsets ε_i in the different grid
 dimensions", Δ_ki = ε_i + (ω⁻¹k)_i δ_i (eq. 6); Θ is the flattened kernel. Variants that do not
@@ -24,13 +29,20 @@ Errata.
 - eq. 6 | strides δ_i | dilations, as M = N; taps from ε + δ
 - Section 2.1 | "dilated" with N a divisor of M | strided; N = ⌈n/s⌉ on each axis
 
-Proof. (A_dᵀ x)_n = Σ_m [n - m = d] x_m = x_(n-d), and zero where n - d is no node, which is zero
-padding. So y_n = Σ_k x_(n-Δ_k) Θ_k, the convolution with the tap t_k = -Δ_k at Θ_k. On an axis
-t = -ε - jδ, j = 1, …, K: an arithmetic progression of step -δ; hence dilation |δ|, ascending iff
-δ < 0. The basis is the product over the axes, the last index fastest, as row-major flattening is.
-Dropping the columns of outputs that are not kept leaves [s·n - m = Δ_k]. The mean over a window
-is Σ_m A_mn x_m with A_mn = 1/|w| for m in the window of n, one matrix and Θ = I; writing the window
-as shifts distributes the factor. ∎
+Proof. *The idea:* y reads x at n - Δ, so that Δ is minus a tap.
+
+(A_dᵀ x)_n = Σ_m [n - m = d] x_m = x_(n-d), and zero where n - d is no node, which is zero padding.
+So y_n = Σ_k x_(n-Δ_k) Θ_k, the convolution with the tap t_k = -Δ_k at Θ_k.
+
+On an axis t = -ε - jδ, j = 1, …, K: an arithmetic progression of step -δ; hence dilation |δ|,
+ascending iff δ < 0.
+
+The basis is the product over the axes, the last index fastest, as row-major flattening is.
+
+Dropping the columns of outputs that are not kept leaves [s·n - m = Δ_k].
+
+The mean over a window is Σ_m A_mn x_m with A_mn = 1/|w| for m in the window of n, one matrix and
+Θ = I; writing the window as shifts distributes the factor. ∎
 """
 
 from itertools import product
@@ -243,9 +255,15 @@ CLAIM = Claim(
     evidence=(
         proved(
             "andreoli2019/grid.v",
-            covers="the kernels, taps, dilation and stride of eq. 6; not: pooling",
+            covers="the taps, the dilation and the kernel of eq. 6, with zero padding and outputs "
+            "at any places, so at any stride; ε for centred taps of odd size; not: the order of "
+            "the flattening, N = ⌈n/s⌉, pooling",
         ),
-        proved("andreoli2019/grid_pooling.v", covers="average pooling"),
+        proved(
+            "andreoli2019/grid_pooling.v",
+            covers="average pooling at size 1 and at size |w|, over any window of different taps "
+            "and at any outputs, with zeros outside the grid among the |w| terms",
+        ),
         certified_identities("A19.grid", "for every input and every Θ", "cuboid", "stride"),
         Evidence("cuboids are kernels", Level.TESTED, cuboids_are_kernels),
         Evidence("the cuboid starts at ε + δ", Level.TESTED, centred_taps),

@@ -1,5 +1,10 @@
 """The mixed product and its rank.
 
+Claimed. The rank of a mixed product, a sum of tensor products, is at most the sum of the products
+of the ranks.
+True. It is, for all shapes, by a decomposition that is written down; matrices in general position
+reach the bound, but where terms cancel the rank is smaller.
+
 Printed. For a of shape 〈K〉S and b of shape 〈K〉T, a∘b = Σ_k a_k ⊗ b_k (eq. 1), and rank(a∘b) ≤
 Σ_k rank(a_k) rank(b_k).
 
@@ -10,12 +15,15 @@ give a∘b = 0.
 
 Nothing to repair.
 
-Proof. Let a_k = Σ_r u_kr and b_k = Σ_s v_ks with rank(a_k) and rank(b_k) outer products of vectors.
-⊗ is bilinear, so a∘b = Σ_k Σ_r Σ_s u_kr ⊗ v_ks, and u_kr ⊗ v_ks is an outer product of |S| + |T|
-vectors. Attained: let S and T have length two and group the first axes of S and T and the second
-ones. a_k ⊗ b_k becomes the Kronecker product of the two matrices, of rank rank(a_k) rank(b_k); if
-the row spaces of different k are independent, and the column spaces, the ranks add up. The rank of
-a tensor is at least that of any of its matricisations. ∎
+Proof. *The idea:* ⊗ is bilinear.
+
+Let a_k = Σ_r u_kr and b_k = Σ_s v_ks with rank(a_k) and rank(b_k) outer products of vectors. So
+a∘b = Σ_k Σ_r Σ_s u_kr ⊗ v_ks, and u_kr ⊗ v_ks is an outer product of |S| + |T| vectors.
+
+*Attained:* let S and T have length two and group the first axes of S and T and the second ones. a_k
+⊗ b_k becomes the Kronecker product of the two matrices, of rank rank(a_k) rank(b_k); if the row
+spaces of different k are independent, and the column spaces, the ranks add up. The rank of a tensor
+is at least that of any of its matricisations. ∎
 """
 
 from itertools import pairwise, product
@@ -152,10 +160,14 @@ CLAIM = Claim(
     evidence=(
         proved(
             "andreoli2019/mixed.v",
-            covers="the bound on the rank of tensors, by a written decomposition; not: that it"
-            " is attained, or not always",
+            covers="the bound on the rank of tensors, as there is a decomposition with so many "
+            "terms; not: which one, and that the bound is attained, or not always",
         ),
-        proved("andreoli2019/mixed_matrix.v", covers="the bound on the rank of matrices"),
+        proved(
+            "andreoli2019/mixed_matrix.v",
+            covers="the same bound on the rank of one matrix, a∘b for matrices a_k and b_k with "
+            "rows (m, p) and columns (n, q); not: its rank as a tensor of four axes",
+        ),
         certified_identities("A19.mixed", "rank", "rank"),
         Evidence("the terms of the proof", Level.TESTED, terms_of_the_proof),
         Evidence("ranks", Level.TESTED, ranks),

@@ -1,10 +1,15 @@
 """The three orders of contraction, and which to take.
 
-Printed. "Figure 1 shows the three alternatives to compute Y as a function of A, X, Θ according to
-[...] Y_b = Σ_k A_kᵀ X_b Θ_k. Which of these alternatives should be used essentially depends on the
-respective dimensions M, P, N, Q, B, K. In any case, operations involving the basis tensor A may
-require a specific treatment, since it is usually very sparse, and sometimes possesses a regularity
-which can be exploited".
+Claimed. A convolution can be computed in three orders, and which one to take depends essentially on
+the dimensions.
+True. All three agree up to rounding, and by the number of products each is the cheapest for some
+dimensions; for sparse matrices the number of nonzero entries counts as well.
+
+Printed. "Figure 1 shows the three alternatives to compute Y [...] as a function of A, X, Θ [...],
+according to the convolution formula of [...] Y_b = Σ_k A_kᵀ X_b Θ_k. Which of these alternatives
+should be used essentially depends on the respective dimensions M, P, N, Q, B, K. In any case,
+operations involving the basis tensor A may require a specific treatment, since it is usually very
+sparse, and sometimes possesses a regularity which can be exploited".
 
 Verified. The three orders give the same result: exactly on integers, and in floating point within
 the rounding of two nested sums. For dense bases the number of products follows from the six

@@ -1,5 +1,10 @@
 """Proposition 1: in a basis, every tensor has exactly one parameter.
 
+Claimed. If the fixed tensors of a mixed product form a basis of their whole space, every tensor is
+obtained from exactly one parameter.
+True. It is, for all shapes, and the parameter comes from the inverse of the basis, written as a
+matrix; a linearly dependent family gives one tensor from many parameters.
+
 Printed. "Let a be a tensor of shape 〈K〉S such that the family (a_k) be a basis of the space of
 tensors of shape S (hence K = |S̄|). Then for any tensor Φ of shape ST there exists a unique tensor Θ
 of shape 〈K〉T such that Φ = a∘Θ."

@@ -1,5 +1,10 @@
 """Proposition 2: the rule of convolution over a structure, and its two extremes.
 
+Claimed. A convolution is a sum over K fixed matrices, each with a parameter; a basis of all
+matrices gives every linear map, and the identity alone gives the 1 × 1 convolutions.
+True. Both extremes hold as printed, for all sizes and for any basis, and with a basis every linear
+map comes from exactly one parameter.
+
 Printed. "A convolution of basis A, a tensor of shape 〈K, M, N〉, and parameter Θ, a tensor of
 shape 〈K, P, Q〉, is a linear transform which maps a bundle of inputs x [...] into a bundle of
 outputs y [...] according to the rule y = Σ_k A_kᵀ x Θ_k" (eq. 4). If (A_k) is a basis of the whole

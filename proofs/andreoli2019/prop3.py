@@ -1,8 +1,13 @@
 """Proposition 3: the composition of two convolutions is a convolution.
 
+Claimed. Two convolutions in a row are again a convolution, whose matrices and parameters are the
+products of theirs.
+True. They are, whatever the matrices; but two zero-padded grid convolutions are in general the one
+with the composite kernel only away from the border, while on a torus they always are.
+
 Printed. "Given two convolutions of size K', K'', basis A', A'', parameter Θ', Θ'', respectively,
-their composition, when the dimensions match, is a convolution of size K, basis A, parameter Θ where
-K = K'K'', A_ω(k',k'') = A'_k' A''_k'', Θ_ω(k',k'') = Θ'_k' Θ''_k''".
+their composition, when the dimensions match [...], is a convolution of size K, [basis A], parameter
+Θ where K = K'K'', A_ω(k',k'') = A'_k' A''_k'', Θ_ω(k',k'') = Θ'_k' Θ''_k''".
 
 Verified. As printed. To add: the class of grid convolutions (Definition 1) is not closed. On a
 finite grid A_d A_e is A_(d+e) less the nodes whose way leads outside: A_1 A_-1 = diag(1, 0) for two
@@ -196,7 +201,9 @@ CLAIM = Claim(
         proved("andreoli2019/prop3.v", covers="the composition of two convolutions"),
         proved(
             "andreoli2019/prop3_bare.v",
-            covers="grid convolutions are not closed: A_e A_-e; not: when A_d A_e = A_(d+e)",
+            covers="grid convolutions of one channel are not closed on a bare grid: A_e A_-e for e "
+            "one node on an axis of two or more, if no axis is empty; not: when A_d A_e = A_(d+e), "
+            "tori, what holds away from the border",
         ),
         certified_identities(
             "A19.prop3",

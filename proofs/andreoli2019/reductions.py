@@ -1,5 +1,10 @@
 """Parameters with fewer numbers: grouped, depth-wise separable, controlled separable.
 
+Claimed. Grouped, depth-wise separable and controlled separable convolutions have fewer parameters,
+the last only if it has fewer than K terms and K is far below the number of channel pairs.
+True. The numbers are right, the condition is not: with K = 9 and nine channel pairs four terms save
+parameters, and five, still fewer than K, do not; the exact condition is given.
+
 Printed. Grouped convolutions have KPQ/ν numbers instead of KPQ; depth-wise separable ones,
 Θ_kpq = Θ⁽¹⁾_kp Θ⁽²⁾_pq, have KP + PQ; controlled separability, Θ = Θ^(basis)∘Θ^(channel) (eq. 5),
 has H(K + PQ), "which is useful only if H < K ≪ PQ". It can be combined with the other forms by
@@ -19,12 +24,17 @@ for every H < min(K, PQ), and the depth-wise separable ones one of dimension KP 
 Errata.
 - Section 1.3 | useful only if H < K ≪ PQ | saves iff H < KPQ/(K + PQ)
 
-Proof. The counts are those of the arrays. H(K + PQ) < KPQ divided by K + PQ is the condition, and
-KPQ/(K + PQ) = K/(1 + K/PQ) < K. H = K - 1 saves iff (K - 1)(K + PQ) < KPQ iff K(K - 1) < PQ, and
-fewer terms then save too. KP + PQ < KPQ iff K + Q < KQ iff (K - 1)(Q - 1) > 1. Flattened to K × PQ,
-the controlled Θ are the matrices of rank at most H, a variety of dimension H(K + PQ - H), and
-KPQ - H(K + PQ - H) = (K - H)(PQ - H). For each p the depth-wise Θ are the matrices of rank one, of
-dimension K + Q - 1. ∎
+Proof. *The idea:* the counts are those of the arrays, and the dimensions those of matrices of
+bounded rank.
+
+H(K + PQ) < KPQ divided by K + PQ is the condition, and KPQ/(K + PQ) = K/(1 + K/PQ) < K. H = K - 1
+saves iff (K - 1)(K + PQ) < KPQ iff K(K - 1) < PQ, and fewer terms then save too.
+
+KP + PQ < KPQ iff K + Q < KQ iff (K - 1)(Q - 1) > 1.
+
+Flattened to K × PQ, the controlled Θ are the matrices of rank at most H, a variety of dimension
+H(K + PQ - H), and KPQ - H(K + PQ - H) = (K - H)(PQ - H). For each p the depth-wise Θ are the
+matrices of rank one, of dimension K + Q - 1. ∎
 """
 
 import jax
@@ -210,10 +220,17 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved("andreoli2019/reductions.v", covers="the three forms and their combination"),
+        proved(
+            "andreoli2019/reductions.v",
+            covers="what the convolutions of the three forms are, with groups of one size, that "
+            "the controlled separable Θ are those of rank at most H, and that a grouped "
+            "Θ^(channel) gives a grouped Θ; not: a depth-wise separable Θ^(channel)",
+        ),
         proved(
             "andreoli2019/reductions_counts.v",
-            covers="the numbers of parameters, and when they save",
+            covers="the numbers of the three forms, and when depth-wise separable ones, for P > 0, "
+            "and controlled separable ones save; not: combined forms, how many of the numbers are "
+            "free",
         ),
         certified_identities(
             "A19.reductions",

@@ -1,5 +1,11 @@
 """Section 3.3, last paragraph: shift-matrix heads beside attention heads.
 
+Claimed. Heads that are shift matrices can stand beside attention heads in place of positional
+encodings, and some heads of trained Transformers are precisely shift matrices.
+True. Such a layer is attention plus convolution, and one head with a shift other than zero makes it
+depend on the order of the tokens; but a softmax over several finite scores is never precisely a
+shift.
+
 Printed. "One or several additional heads with purely index-based basis matrices could be used, in
 complement to the attention heads. Typically, […] those of a 1-D grid convolution", in place of
 positional encodings; "it has been observed that in Transformers with positional encoding, after
@@ -207,8 +213,11 @@ CLAIM = Claim(
     evidence=(
         proved(
             "andreoli2019/shiftheads.v",
-            covers="the sum, and the broken equivariance; not: the 3 × 3 neighbourhood beside "
-            "idle heads",
+            covers="the sum; attention without positions, of weights that are any functions of two "
+            "tokens, is equivariant to every reordering, and one shift head beside it, for a d ≠ 0 "
+            "that occurs and Θ_d ≠ 0, breaks that; A_d has a column of zeros for d ≠ 0 if no axis "
+            "is empty; not: how many, that a softmax has none, masks, the 3 × 3 neighbourhood "
+            "beside idle heads",
         ),
         certified_identities("A19.shiftheads", "attention and shifts in one basis", "sum"),
         Evidence("the sum", Level.TESTED, the_sum, quick=False),

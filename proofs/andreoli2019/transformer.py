@@ -1,5 +1,10 @@
 """Section 3.3: scaled dot products and the output projection as factorisations.
 
+Claimed. The Transformer factors its score and output maps through D dimensions, which takes fewer
+parameters, and its mask keeps tokens from influencing their predecessors.
+True. All of it holds, and the factors say no more than that these maps have rank at most D; for
+maps between equal widths they save parameters only if D is below half the width.
+
 Printed. In the Transformer "only the bi-linear part of Equation (8) is kept", with Λ_k = Λ_key,k
 Λ_query,kᵀ (= Λ_key,kᵀ ∘ Λ_query,kᵀ) (eq. 9), of shapes ⟨P′, D⟩ and ⟨Q′, D⟩: "only (P′ + Q′)D
 parameters are required instead of P′Q′". The heads are combined by y = [h_1, …, h_K] Θ_Oᵀ, h_k =
@@ -20,11 +25,17 @@ matrices of rank D form a set of dimension (P′ + Q′ - D)D, so that fewer par
 (4) With biases in the projections, all four terms of eq. 8 are there, μ = Λ_key a, ν = Λ_query c, ξ
 = c·a with c of the keys and a of the queries, and c, being in ν and ξ alone, changes no weight.
 
-Proof. Uᵀ ∘ Vᵀ = Σ_d U_·d ⊗ V_·d = UVᵀ for U, V with D columns. A matrix of rank ρ ≤ D is such a
-product: its ρ columns that span, times the coordinates, filled up with zeros. (UG)(VG⁻ᵀ)ᵀ = UVᵀ for
-every invertible G, and at U, V of full column rank the derivative dU Vᵀ + U dVᵀ vanishes for dU =
-UX, dV = -VXᵀ only: D² dimensions. [h_1, …, h_K] Θ_Oᵀ = Σ_k h_k Θ_O,kᵀ is the product of blocks. The
-weight of key m > n in column n is zero under the mask, so that y_n does not depend on x_m. ∎
+Proof. *The idea:* a matrix has rank at most D iff it is a product through D dimensions.
+
+Uᵀ ∘ Vᵀ = Σ_d U_·d ⊗ V_·d = UVᵀ for U, V with D columns. A matrix of rank ρ ≤ D is such a product:
+its ρ columns that span, times the coordinates, filled up with zeros.
+
+(UG)(VG⁻ᵀ)ᵀ = UVᵀ for every invertible G, and at U, V of full column rank the derivative dU Vᵀ + U
+dVᵀ vanishes for dU = UX, dV = -VXᵀ only: D² dimensions.
+
+[h_1, …, h_K] Θ_Oᵀ = Σ_k h_k Θ_O,kᵀ is the product of blocks.
+
+The weight of key m > n in column n is zero under the mask, so that y_n does not depend on x_m. ∎
 """
 
 import jax
@@ -276,7 +287,12 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved("andreoli2019/transformer.v", covers="the whole claim"),
+        proved(
+            "andreoli2019/transformer.v",
+            covers="eqs. 9 and 10, that they say rank at most D and no more, and the mask for "
+            "given weights A_k; not: that masked softmax weights at n do not depend on "
+            "later tokens, the counts, and (1) to (4)",
+        ),
         certified_identities(
             "A19.transformer", "dot products and concatenated heads", "key_query", "output"
         ),

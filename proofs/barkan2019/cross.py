@@ -1,5 +1,10 @@
 """§6.1: cross-attentive image similarity, two images side by side.
 
+Claimed. With two images side by side, each patch of one image attends to all patches of the other,
+which gives a mechanism for the similarity of images.
+True. With 1 × 1 filters it does, and to its own image as well; wider filters mix both images at the
+seam unless a gap of zero columns, masked as keys, lies between them in every layer.
+
 Printed. "MSAC operators enable a mechanism for cross attentive image similarity, in which each
 patch in image x attends all other patches in image z and vice versa. To this end, we concatenate x
 and z to form a new image t = [x, z] ∈ R^(N×2M×d)." Optionally x^seg and z^seg ∈ R^(N×M×d) are
@@ -25,12 +30,16 @@ Errata.
 - Section 6.1 | patches of x attend to patches of z | filters mix both at the seam; a gap separates
   them
 
-Proof. The query at column j reads from j - ⌊d(m-1)/2⌋ to j + ⌈d(m-1)/2⌉. From x's last column M - 1
-that reaches column M - 1 + ⌈d(m-1)/2⌉, before z's first, M + g, iff g ≥ ⌈d(m-1)/2⌉ (and else a
-column of z, as z is wide enough); from z's first it reaches M + g - ⌊d(m-1)/2⌋ > M - 1 iff g ≥
-⌊d(m-1)/2⌋.
+Proof. *The idea:* a filter mixes the images iff it reaches across the gap.
+
+The query at column j reads from j - ⌊d(m-1)/2⌋ to j + ⌈d(m-1)/2⌉. From x's last column M - 1 that
+reaches column M - 1 + ⌈d(m-1)/2⌉, before z's first, M + g, iff g ≥ ⌈d(m-1)/2⌉ (and else a column of
+z, as z is wide enough); from z's first it reaches M + g - ⌊d(m-1)/2⌋ > M - 1 iff g ≥ ⌊d(m-1)/2⌋.
+
 Where it does not reach, it reads zeros, as the padding of the image alone. Masked softmax gives the
-gap weight zero and leaves the ratios of the others. Segments: (x + s) ⋆ H = [x, s] ⋆ [H, H]. ∎
+gap weight zero and leaves the ratios of the others.
+
+*Segments:* (x + s) ⋆ H = [x, s] ⋆ [H, H]. ∎
 """
 
 from fractions import Fraction

@@ -1,9 +1,14 @@
 """§5: SAC and MSAC on sentences; a language model needs causal filters, not only a causal mask.
 
+Claimed. Self-attentive convolutions (SAC) of one or several scales can replace self-attention in
+language models, and 1 × 1 SAC is regular self-attention.
+True. In a causal model the filters have to look back only, as a causal mask is not enough for
+filters of two words or more; and 1 × 1 SAC is regular self-attention only if its bias is constant.
+
 Printed. A sentence is x ∈ R^(1×M×d) and n_l = 1. MSAC "can potentially replace the original self
 attention mechanism from [1] that is widely used in recent language models such as Transformer and
 BERT". The 1 × 1 SAC operator "is equivalent to the regular self attention"; 1 × 2 and 1 × 3
-operators allow "every pair and triplet of words to attend all other pairs and triplets".
+operators allow "every pair and triplet of words to attend all other pairs and triplet".
 
 Verified. 1 × m SAC of x is 1-D SAC of the sequence. With filters of taps -(m-1), …, 0 and a causal
 attention mask the output at position i depends on the words up to i only, for any widths, scales,

@@ -1,5 +1,9 @@
 """Lemma 1: multiplying the tokens by a matrix is a 1 × 1 convolution.
 
+Claimed. Multiplying all tokens by a matrix is equivalent to a 1 × 1 convolution of reshaped arrays.
+True. It is, for all matrices, if the tokens are transposed rather than reshaped and the bracket in
+the definition of a convolution rounds up.
+
 Printed. Definition 1: c_ij = Σ_k Σ_l x_(i-[n/2]+k, j-[m/2]+l) h_klᵀ, k = 1 … n, l = 1 … m, x zero
 outside. Definition 2: x ⋆ H, for H with indices F_1 × … × F_L × n × m × d "consisting of L
 filters", has the entries (x ⋆ H_(f_1 … f_L))_ij. Lemma 1: "WX is equivalent to x ⋆ H, where H ∈
@@ -83,7 +87,12 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved("barkan2019/lemma1.v", covers="the whole claim"),
+        proved(
+            "barkan2019/lemma1.v",
+            covers="the lemma with the ceiling, bounds on the taps with it, and that with the "
+            "floor a 1 × 1 filter makes zeros of an image of one row; not: the floor for larger "
+            "filters or images, this library's conv, (2) and (3)",
+        ),
         certified_identities("B19.lemma1", "1 × 1, the ceiling and the floor", "one_by_one"),
         Evidence("the ceiling", Level.TESTED, the_ceiling),
         Evidence("the floor reads the next pixel", Level.TESTED, the_floor_reads_the_next_pixel),

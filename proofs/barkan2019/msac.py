@@ -1,5 +1,10 @@
 """§4: multiscale SAC, several filter sizes in parallel, reduced by a 1 × 1 convolution.
 
+Claimed. Self-attentive convolutions (SAC) of several filter sizes in parallel are merged by a 1 × 1
+convolution, and 5 × 5 filters can be had by a cascade of two 3 × 3 ones.
+True. With the indices corrected and one grid for all scales this is SAC again, with more heads and
+the largest filters; a cascade is 5 × 5 only away from the border, and not every 5 × 5 filter.
+
 Printed. MSAC has L SAC operators with filters H_Q^(l,c), H_K^(l,c) ∈ R^(d_a×n_l×m_l×d), "H_V^(l,c),
 H_R^l ∈ R^(d_o×n_l×m_l×d) and H_V^l ∈ R^(d_o×1×1×2d_o) (1 < l < L)"; the outputs are concatenated to
 ψ ∈ R^(N×M×d_o·L) and reduced, φ = ψ ∗ H_φ, H_φ ∈ R^(d_o×1×1×d_o·L). §6: "5 × 5 via a cascade of two

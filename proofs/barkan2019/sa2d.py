@@ -1,5 +1,11 @@
 """§2: 2-D self-attention, and what its even bias can express.
 
+Claimed. Self-attention of all pixels can use the relative distance by a bias indexed by the
+absolute distance on each axis.
+True. It can, but the bias cannot tell left from right: of the convolutions, 1 × 1 heads express
+exactly those whose kernel is even on each axis, and need zero tokens around the image at its
+border.
+
 Printed. Eqs. 1 to 4: q = x ⋆ H_Q, k = x ⋆ H_K, v = x ⋆ H_V with 1 × 1 filters; α = k ⋆ q'; a_rtij =
 S(α_rtij/√d_a + b_(|i-r|, |j-t|)) with "a relative positional bias matrix b ∈ R^(N×M)"; y_ij = Σ_rt
 a_rtij v_rt. C heads are concatenated and reduced by a 1 × 1 convolution H_Y.
@@ -22,13 +28,17 @@ Errata.
 - Section 2 | b ∈ R^(N×M) with b_(abs(i-r), abs(j-t)) | indices from 0; even in each axis, so no
   kernel that is not
 
-Proof. *Even kernels.* One head for each distance c, with bias M at c and 0 elsewhere, e^M = 1 +
-N(1/ε - 1), and a uniform one: `convattn.sac.even_kernels` gives the values and the cancellation.
+Proof. *The idea:* 1 × 1 heads with an even bias commute with reflections.
+
+*Even kernels.* One head for each distance c, with bias M at c and 0 elsewhere, e^M = 1 + N(1/ε -
+1), and a uniform one: `convattn.sac.even_kernels` gives the values and the cancellation.
+
 *Others.* Let P reflect an axis. 1 × 1 filters commute with P and |i - r| does not change if both
 are reflected, so a_(P·)(PX) = a(X), and L(PX) = P L(X) for every X; limits and sums of such maps
 have the property too. For the convolution, conv_W(PX) = P conv_(W∘P)(X). Were conv_W = L, then
-conv_W = conv_(W∘P), so W_δ = W_(Pδ) for every δ for which some query q has q + δ in the image. No
-linearisation is needed, so continuity of the scores is not either. ∎
+conv_W = conv_(W∘P), so W_δ = W_(Pδ) for every δ for which some query q has q + δ in the image.
+
+No linearisation is needed, so continuity of the scores is not either. ∎
 """
 
 from fractions import Fraction
@@ -175,11 +185,21 @@ CLAIM = Claim(
     evidence=(
         proved(
             "barkan2019/sa2d.v",
-            covers="kernels that are even in each axis take (r+1)² + 1 heads, with a ring; "
-            "not: the definition by eqs. 1-4",
+            covers="kernels that are even in each axis are expressed by (r+1)² + 1 heads, with a "
+            "ring, for any finite bias but zero, by maps that depend on N; not: the definition by "
+            "eqs. 1-4, queries without a ring",
         ),
-        proved("barkan2019/sa2d_even.v", covers="no other kernel is expressed exactly"),
-        proved("barkan2019/sa2d_even_limit.v", covers="no other kernel is approached in the limit"),
+        proved(
+            "barkan2019/sa2d_even.v",
+            covers="a kernel that is expressed exactly at all queries, without a ring, is even at "
+            "the shifts that occur in the image; not: with a ring, at some queries",
+        ),
+        proved(
+            "barkan2019/sa2d_even_limit.v",
+            covers="a kernel that is approached at all queries of the images of zeros and ones of "
+            "one size, without a ring, is even at the shifts that occur in them; not: with a ring, "
+            "at some queries",
+        ),
         certified_identities("B19.sa2d", "heads, and the even bias", "heads", "even"),
         Evidence("eqs. 1 to 3", Level.TESTED, equations),
         Evidence("distances from zero", Level.TESTED, distances_from_zero),

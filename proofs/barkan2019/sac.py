@@ -1,10 +1,15 @@
 """§3: self-attentive convolutions; one head contains every convolution, two do so exactly.
 
-Printed. "SAC generalizes the (multi-headed) 2D self attention operator from 1 × 1 to n × m
-convolutions", with H_Q^c, H_K^c ∈ R^(d_a×n×m×d), H_V^c ∈ R^(d_o×n×m×d). "We can optionally apply a
-regular convolution layer H_R", y' = x ⋆ H_R, concatenate to y'' ∈ R^(N×M×2d_o) and reduce by H_Y ∈
-R^(d_o×1×1×2d_o). "SAC operator can implement any type of convolution (e.g. strided, dilated,
-etc.)". §6: "1 × 1 SAC is essentially equivalent to 2D self attention".
+Claimed. Self-attentive convolutions (SAC) generalise self-attention and can implement any type of
+convolution, strided and dilated ones included.
+True. They can, at every image size and with nothing laid around the image: one head comes as near
+to a zero-padded convolution as one likes, and two are exactly it at finite parameters.
+
+Printed. The SAC operator "generalizes the (multi-headed) 2D self attention operator [...] from 1 ×
+1 to n × m convolutions", with H_Q^c, H_K^c ∈ R^(d_a×n×m×d), H_V^c ∈ R^(d_o×n×m×d). "We can
+optionally apply a regular convolution layer H_R", y' = x ⋆ H_R, concatenate to y'' ∈ R^(N×M×2d_o)
+and reduce by H_Y ∈ R^(d_o×1×1×2d_o). "SAC operator can implement any type of convolution (e.g.
+strided, dilated, etc.)". §6: "1 × 1 SAC is essentially equivalent to 2D self attention".
 
 Verified. 1 × 1 SAC without H_R is 2-D self-attention. SAC contains every n × m zero-padded
 convolution W, of any stride and dilation, on every grid of N cells, with nothing laid around the
@@ -241,17 +246,28 @@ CLAIM = Claim(
     verdict=Verdict.SHARPENED,
     kinds=(Kind.IDENTITY, Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
-        proved("barkan2019/sac.v", covers="(2), for any finite b_00 but zero; filters depend on N"),
         proved(
-            "barkan2019/sac_sizes.v", covers="(2), with one ε and one set of filters at all sizes"
+            "barkan2019/sac.v",
+            covers="(2), for any finite b_00 but zero, with filters that depend on N; not: one set "
+            "of filters, even filters with dilation as in this library, from -⌊d(n-1)/2⌋ and not "
+            "from -d⌊(n-1)/2⌋",
         ),
-        proved("barkan2019/sac_limit.v", covers="(1); not: 1 × 1 SAC is 2-D self-attention"),
+        proved(
+            "barkan2019/sac_sizes.v",
+            covers="(2), with any one ε in (0, 1) and one set of filters at all sizes; not: even "
+            "filters with dilation as in this library",
+        ),
+        proved(
+            "barkan2019/sac_limit.v",
+            covers="(1), as a bound for each image, with any e > 0 in place of e^M; not: that 1 × "
+            "1 SAC is 2-D self-attention, even filters with dilation as in this library",
+        ),
         certified_identities(
             "B19.sac",
             "one head in the limit, two exactly",
             "two_heads",
             "limit",
-            covers="two heads with ε = 1/3",
+            covers="(1) with one-hot attention, two heads with ε = 1/3",
         ),
         Evidence("distance to its own patch", Level.ENCLOSED, distance_to_own_patch, ASSUMES),
         self_attentive_equals_convolution(

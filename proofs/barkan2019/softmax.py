@@ -1,5 +1,10 @@
 """§1: self-attention makes convex combinations of the values.
 
+Claimed. With a column-wise softmax of the scores every output of self-attention is a convex
+combination of the values.
+True. It is if the softmax runs over the keys, that is, over each row of the printed scores; the
+printed one runs over the queries, and an output's weights then need not sum to one.
+
 Printed. Y = V(X) A(X)ᵀ, A(X) = S(α(X)/√d_a), α(X) = Q(X)ᵀ K(X), "S is the column-wise softmax
 operator. Therefore, A(X) is the attention scores matrix and every column y_i is a convex
 combination of V(X)'s columns."
@@ -101,11 +106,14 @@ CLAIM = Claim(
     kinds=(Kind.IDENTITY,),
     evidence=(
         proved(
-            "barkan2019/softmax.v", covers="rows: convex combinations; not: eq. 3 in two dimensions"
+            "barkan2019/softmax.v",
+            covers="rows that are softmaxes of positive weights make convex combinations, and only "
+            "rows that sum to one keep a constant; not: eq. 3 in two dimensions",
         ),
         proved(
             "barkan2019/softmax_columns.v",
-            covers="the counterexample to the column-wise softmax as printed",
+            covers="that the counterexample of two tokens does not keep V = (1, 1), at any query, "
+            "for any positive x ≠ 1 in place of e; not: its numbers",
         ),
         certified_identities("B19.softmax", "row sums and column sums", "row_sums", "column_sums"),
         Evidence("convex combinations", Level.TESTED, convex_combinations),

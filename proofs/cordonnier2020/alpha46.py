@@ -1,12 +1,17 @@
 """§3, the magnitude of α: 46 is not enough for hard attention in float32.
 
+Claimed. With the sharpness α = 46, the quadratic encoding attends to exactly one pixel in float32
+arithmetic.
+True. It does not: each neighbouring pixel keeps a weight of about 10^-20, which is far above the
+smallest number of float32; α = 104 is enough.
+
 Printed. "Since the smallest positive float32 scalar is approximately 10^-45, setting α = 46 would
 suffice to obtain hard attention."
 
-Verified. At α = 46 the neighbours' weights are e^-46 = 1.05e-20 of the target's, 2⁸² times the
-smallest positive float32, 2^-149, and 2⁵⁹ times the smallest normal one, 2^-126. So attention is
-not one-hot at α = 46. It is from α = 103.98 on, where e^-α < 2^-150 rounds to zero, and from α =
-87.34 on already on a device that flushes subnormal numbers, as e^-α < 2^-126.
+Verified. At α = 46 the neighbours' weights are e^-46 = 1.05e-20 of the target's, more than 2⁸²
+times the smallest positive float32, 2^-149, and 2⁵⁹ times the smallest normal one, 2^-126. So
+attention is not one-hot at α = 46. It is from α = 103.98 on, where e^-α < 2^-150 rounds to zero,
+and from α = 87.34 on already on a device that flushes subnormal numbers, as e^-α < 2^-126.
 
 Repair. α = 104 suffices in float32, and α = 88 where subnormals are flushed. Likely 46 is a slip
 of base: 10^-46 is below the smallest float32, and 46·ln 10 = 105.9 does suffice. What α = 46
@@ -18,12 +23,16 @@ Errata.
 - after Lemma 2 | α = 46 suffices in float32, 1e-45 | 104, or 88 where subnormals are flushed; e^-46
   is 1e-20
 
-Proof. The target's score exceeds a neighbour's by exactly α, so the quotient of the weights is
-e^-α. From 2.718281828459 < e < 2.71828182846 the powers e^46 < 2⁶⁷, e^104 > 2^150 and e^88 >
-2^126 follow in fractions. The interval for the maximum: with the maximum subtracted, softmax
-forms 1/Z, Z = 1 + 4e^-α + …; adding one neighbour to 1 leaves it at 1 if and only if e^-α ≤ 2^-p,
-and adding all four if 4e^-α ≤ 2^-p, with a factor of 2 to spare for a quotient that is rounded
-once, as below 1 numbers lie twice as densely. ∎
+Proof. *The idea:* the target's score exceeds a neighbour's by exactly α, so the quotient of the
+weights is e^-α.
+
+From 2.718281828459 < e < 2.71828182846 the powers e^46 < 2⁶⁷, e^104 > 2^150 and e^88 > 2^126 follow
+in fractions.
+
+The interval for the maximum: with the maximum subtracted, softmax forms 1/Z, Z = 1 + 4e^-α + …;
+adding one neighbour to 1 leaves it at 1 if and only if e^-α ≤ 2^-p, and adding all four if 4e^-α ≤
+2^-p, with a factor of 2 to spare for a quotient that is rounded once, as below 1 numbers lie twice
+as densely. ∎
 """
 
 import math
@@ -139,7 +148,12 @@ CLAIM = Claim(
     verdict=Verdict.REFUTED,
     kinds=(Kind.REFUTATION,),
     evidence=(
-        proved("cordonnier2020/alpha46.v", covers="the size of e^-α; not: the rounding of softmax"),
+        proved(
+            "cordonnier2020/alpha46.v",
+            covers="bounds on e^-α, from both sides at α = 46, from above at 88, 104 and 46 ln "
+            "10; not: the thresholds 87.34 and 103.98, where the maximum rounds to one, nor any "
+            "rounding of softmax",
+        ),
         certified("C20.alpha46", name="46 leaves neighbours, 104 does not"),
         Evidence(
             "least α on this device, float32",

@@ -1,5 +1,10 @@
 """The model with learned encodings and content on CIFAR-10.
 
+Claimed. A self-attention network with learned position encodings and content reaches 87.1 % on
+CIFAR-10, and in layers 2 and 3 some heads attend to a fixed shift.
+True. The training run was not repeated here; only the model was built, with six layers of nine
+heads and 29.5M parameters.
+
 Printed. "SA learned emb. + content" classifies 87.1 % of the test images (Table 1), and was "harder
 to train". In layers 2 and 3 some heads attend to pixels at a fixed shift (§4.3, Figs. 6 to 10).
 

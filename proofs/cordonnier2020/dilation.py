@@ -1,5 +1,10 @@
 """§3, dilation: heads may look at the pixels of a dilated grid.
 
+Claimed. A self-attention layer can express any dilated convolution, since its heads may look at the
+pixels of a dilated grid.
+True. It can, for every kernel of odd size and every dilation, in the limit of ever sharper
+attention and if the image is padded with zero tokens.
+
 Printed. "A multi-head self-attention layer can express any dilated convolution as each head can
 attend a value at any pixel shift and form a (dilated) grid pattern."
 
@@ -68,11 +73,14 @@ CLAIM = Claim(
     evidence=(
         proved(
             "cordonnier2020/dilation.v",
-            covers="hard attention, and the width of the ring that it needs",
+            covers="hard attention with the maps W_δ, in a ring of d·(K-1)/2 zero tokens; and "
+            "that every target is a key only if the ring is that wide; not: what one-hot biases "
+            "give on a narrower ring",
         ),
         proved(
             "cordonnier2020/dilation_limit.v",
-            covers="the limit of quadratic heads, with one zero token on each side",
+            covers="the limit, on each image, of quadratic heads given by their scores and the "
+            "maps W_δ, with one zero token on each side or more",
         ),
         total_variation_enclosed(
             "distance to hard attention",

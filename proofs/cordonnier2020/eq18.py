@@ -1,5 +1,10 @@
 """Eq. 18: softmax of the quadratic scores is an isotropic Gaussian over the pixels.
 
+Claimed. The attention weights of the quadratic encoding are a Gaussian over the pixels, cut off at
+the border of the image.
+True. They are, at every sharpness and for every centre, also one between pixels or outside the
+image; what is left inside the image is scaled to sum to one.
+
 Printed. softmax(A_q)_k = e^(-α|(k-q)-Δ|²) / Σ_(k' ∈ [W]×[H]) e^(-α|(k'-q)-Δ|²): "isotropic
 bivariate Gaussian distributions with bounded support".
 
@@ -96,7 +101,10 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved("cordonnier2020/eq18.v", covers="the whole claim"),
+        proved(
+            "cordonnier2020/eq18.v",
+            covers="all but that (α/π)e^(-α|x - μ|²) is the density of N(μ, I/2α)",
+        ),
         Evidence("exact weights", Level.TESTED, gaussian_exactly),
         Evidence(
             "weights and pixels of images",

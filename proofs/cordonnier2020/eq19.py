@@ -1,5 +1,10 @@
 """Eq. 19: five features give a Gaussian of any centre and covariance.
 
+Claimed. Five features of a relative position are enough for heads that attend by a Gaussian of any
+centre and any covariance.
+True. They are, exactly: the scores formed from them differ from those of the Gaussian by a constant
+alone, which softmax drops.
+
 Printed. A_qk = -½(δ - Δ)ᵀΣ⁻¹(δ - Δ) = -½δᵀΣ⁻¹δ + δᵀΣ⁻¹Δ - ½ΔᵀΣ⁻¹Δ. "The last term can be
 discarded because the softmax is shift invariant", and the rest is v·r_δ with v = ½(2(Σ⁻¹Δ)_1,
 2(Σ⁻¹Δ)_2, -Σ⁻¹_11, -Σ⁻¹_22, -2Σ⁻¹_12)ᵀ and r_δ = (δ_1, δ_2, δ_1², δ_2², δ_1δ_2)ᵀ.
@@ -116,7 +121,11 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved("cordonnier2020/eq19.v", covers="all"),
+        proved(
+            "cordonnier2020/eq19.v",
+            covers="all but a matrix for Σ⁻¹ that is not symmetric, and that R = √(2α)·I gives eq. "
+            "18",
+        ),
         Evidence("exact five features", Level.TESTED, five_features_exactly),
         Evidence("exact square root form", Level.TESTED, root_form_exactly),
         Evidence(

@@ -1,5 +1,10 @@
 """Eq. 3: without positions self-attention is equivariant to reordering; with positions it is not.
 
+Claimed. Without position encodings, self-attention gives the same output however its tokens are
+shuffled; so positions are added to the tokens.
+True. Without positions the outputs are shuffled along with the tokens, for all weights and inputs;
+with positions added there are inputs for which they are not.
+
 Printed. "A key property of the self-attention model described above is that it is equivariant to
 reordering, that is, it gives the same output independently of how the T input tokens are
 shuffled", and a positional encoding "is learned for each token in the sequence […] and added to
@@ -18,13 +23,18 @@ Errata.
 - eq. 3 and text | the text adds P to the representation, eq. 3 to the scores only | say which; both
   break equivariance
 
-Proof. Let W = W_qry W_keyᵀ. The scores of ΠX are ΠX W Xᵀ Πᵀ, that is, rows and columns reordered.
-Softmax acts on each row and does not care for the order of its entries, so the weights are Π S Πᵀ
-with S = softmax(A), and Π S Πᵀ ΠX W_val = Π(S X W_val). With X + P the same holds if P moves
-along. If it does not: for X = (1, 2)ᵀ, P = (0, 1)ᵀ, all maps 1 and Π the swap, X + P = (1, 3)ᵀ
-has the rows of scores (1, 3) and (3, 9), while ΠX + P = (2, 2)ᵀ has equal scores everywhere. With
-eq. 3 as printed the second gives 3/2 at both tokens, and the first gives more at both, as e^3 > e
-and e^9 > e^3. ∎
+Proof. *The idea:* reordering the tokens reorders the rows and the columns of the scores.
+
+Let W = W_qry W_keyᵀ. The scores of ΠX are ΠX W Xᵀ Πᵀ. Softmax acts on each row and does not care
+for the order of its entries, so the weights are Π S Πᵀ with S = softmax(A), and Π S Πᵀ ΠX W_val =
+Π(S X W_val).
+
+With X + P the same holds if P moves along.
+
+If it does not: for X = (1, 2)ᵀ, P = (0, 1)ᵀ, all maps 1 and Π the swap, X + P = (1, 3)ᵀ has the
+rows of scores (1, 3) and (3, 9), while ΠX + P = (2, 2)ᵀ has equal scores everywhere. With eq. 3 as
+printed the second gives 3/2 at both tokens, and the first gives more at both, as e^3 > e and e^9 >
+e^3. ∎
 """
 
 from typing import Any

@@ -1,5 +1,10 @@
 """Eq. 7: the score with absolute positions splits into four terms.
 
+Claimed. With absolute position encodings, an attention score is the sum of four terms, pairing
+content and position of the query with those of the key.
+True. It is, for all weights and tokens, once the transposes that the printed sum leaves out are put
+back.
+
 Printed. A^abs_qk = (X_q + P_q) W_qry W_keyᵀ (X_k + P_k)ᵀ = X_q W_qry W_keyᵀ X_k + X_q W_qry
 W_keyᵀ P_k + P_q W_qry W_keyᵀ X_k + P_q W_qry W_keyᵀ P_k.
 
@@ -116,7 +121,10 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved("cordonnier2020/eq7.v", covers="the whole claim"),
+        proved(
+            "cordonnier2020/eq7.v",
+            covers="the four terms; not: the shapes of the print",
+        ),
         Evidence("exact integers", Level.TESTED, four_terms_exactly),
         Evidence("shapes of the print", Level.TESTED, printed_shapes),
         Evidence(

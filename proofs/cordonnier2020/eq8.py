@@ -1,5 +1,10 @@
 """Eq. 8: with the relative encoding, position enters the scores only through the shift.
 
+Claimed. With relative position encodings, attention scores depend only on the shift between query
+and key.
+True. They do where content plays no part, as in the paper's construction; in general they depend on
+the content of query and key too, but not on where the two are.
+
 Printed. A^rel_qk := X_q W_qryᵀ W_key X_k + X_q W_qryᵀ Ŵ_key r_δ + uᵀ W_key X_k + vᵀ Ŵ_key r_δ.
 "In this manner, the attention scores only depend on the shift δ := k - q."
 
@@ -170,7 +175,12 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved("cordonnier2020/eq8.v", covers="the whole claim"),
+        proved(
+            "cordonnier2020/eq8.v",
+            covers="that moving the image moves the scores, with positions in Z² or on a torus, "
+            "that they are a function of δ alone if W_qry = 0 and u W_keyᵀ = 0, and another "
+            "example for (1); not: (2) of the repair, the shapes of the print",
+        ),
         Evidence("exact scores by shift", Level.TESTED, scores_of_a_key),
         Evidence("content breaks it", Level.TESTED, content_breaks_it),
         Evidence("shapes of the print", Level.TESTED, printed_shapes),

@@ -1,5 +1,10 @@
 """The model with general Gaussians on CIFAR-10.
 
+Claimed. A self-attention network whose heads attend by general Gaussians reaches 93.4 % on
+CIFAR-10, and these Gaussians end up elongated.
+True. The training run was not repeated here; only the model at its start was built, with the
+printed centres and spreads and 12.1M parameters.
+
 Printed. "SA quadratic emb. gen." classifies 93.4 % of the test images (Table 4). Its heads begin
 with centres from N(0, 2I) and Σ^(-1/2) = I + N(0, 0.01 I), and end non-isotropic (appendix E, Fig.
 12).

@@ -1,5 +1,10 @@
 """The model with learned row and column encodings on CIFAR-10.
 
+Claimed. A self-attention network with learned position encodings reaches 91.8 % on CIFAR-10, and
+some heads of its first layers attend to single pixels.
+True. The training run was not repeated here; only the model was built, with six layers of nine
+heads and 12.3M parameters.
+
 Printed. "SA learned emb." classifies 91.8 % of the test images (Table 1). In the first layers some
 of its heads attend to single pixels (§4.3, Fig. 5).
 

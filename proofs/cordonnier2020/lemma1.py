@@ -1,5 +1,10 @@
 """Lemma 1: hard attention through a bijection onto the shifts expresses every convolution.
 
+Claimed. If each of K² heads attends to exactly one pixel of the K × K neighbourhood of a query, the
+layer can express every K × K convolution.
+True. It can, for odd K, if the output map may be chosen too and the image is padded with zeros,
+since at its border some heads would have no pixel to attend to.
+
 Printed. N_h = K² heads, D_h ≥ D_out, f : [N_h] → Δ_K bijective, and for every head softmax(A_q)_k
 = 1 if f(h) = q - k and 0 otherwise (10). "Then, for any convolutional layer with a K × K kernel
 and D_out output channels, there exists {W_val^(h)} such that MHSA(X) = Conv(X) for every X."
@@ -24,11 +29,17 @@ Errata.
 - Lemma 1 | W_val only | W_out must be free too
 - eq. 11 | (h-1)D_h + 1 : hD_h + 1 | the end left out
 
-Proof. The output at q is Σ_h X_(q+g(h)) W^(h) + b with W^(h) = W_val^(h) W_out^(h). With W^(h)
-= W_(g(h)) the sum runs once over Δ_K, as g is a bijection, and is Conv(X)_q. If D_h ≥ D_out
-take W_val^(h) = (W_(g(h)), 0) and W_out^(h) = (I, 0)ᵀ; if D_h ≥ D_in take W_val^(h) = (I, 0)
-and W_out^(h) = W_(g(h)) stacked on zeros. For (1): the shift (1, 0) leads out of the image from
-its last row. For (2): rank(W_val W_out) ≤ rank(W_out). ∎
+Proof. *The idea:* each head brings one token of the receptive field, and its maps apply one tap.
+
+The output at q is Σ_h X_(q+g(h)) W^(h) + b with W^(h) = W_val^(h) W_out^(h). With W^(h) = W_(g(h))
+the sum runs once over Δ_K, as g is a bijection, and is Conv(X)_q.
+
+If D_h ≥ D_out take W_val^(h) = (W_(g(h)), 0) and W_out^(h) = (I, 0)ᵀ; if D_h ≥ D_in take W_val^(h)
+= (I, 0) and W_out^(h) = W_(g(h)) stacked on zeros.
+
+For (1): the shift (1, 0) leads out of the image from its last row.
+
+For (2): rank(W_val W_out) ≤ rank(W_out). ∎
 """
 
 from itertools import product
@@ -175,8 +186,9 @@ CLAIM = Claim(
     evidence=(
         proved(
             "cordonnier2020/lemma1.v",
-            covers="the layer, and that no attention on the bare grid meets (10); not: that "
-            "W_out must be free",
+            covers="the layer without bias, in a ring of (K-1)/2 zeros, for some maps with that "
+            "product, and that no attention on the bare grid whose rows sum to one meets (10) if "
+            "K ≥ 3; not: that W_out must be free, (3) to (5)",
         ),
         certified("C20.lemma1"),
         Evidence(

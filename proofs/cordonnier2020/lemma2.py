@@ -1,5 +1,10 @@
 """Lemma 2: the quadratic encoding attends to one shift, in the limit.
 
+Claimed. With the quadratic encoding, a head can put all its attention on the pixel at any given
+shift from the query.
+True. It can only in the limit of ever sharper attention; where that pixel lies outside the image,
+the pixel nearest to it gets the attention instead.
+
 Printed. There is a relative encoding scheme with D_p ≥ 3 and parameters with D_p ≤ D_k "such
 that, for every Δ ∈ Δ_K there exists some vector v (conditioned on Δ) yielding softmax(A_q)_k = 1
 if k - q = Δ and zero, otherwise."
@@ -18,12 +23,17 @@ the sums of the proof k - q' should read k' - q.
 Errata.
 - Lemma 2 | softmax = 1 | in the limit; k' - q for k - q' in the proof
 
-Proof. v·r_δ = -α(|δ|² - 2⟨Δ, δ⟩) = -α|δ - Δ|² + α|Δ|², and softmax drops the constant. If q + Δ
-is a pixel, every other key has an integer |δ - Δ|² ≥ 1, so its weight is at most e^-α. If not,
-let p be the projection of q + Δ onto the rectangle of pixels; it is a pixel. On each axis let p be
-at distance d ≥ 0 from q + Δ. A key n steps from p is at distance d + |n|, and (d + |n|)² - d² ≥ n²,
-so on that axis its score lies at least αn² below p's. The row is the product of those of the axes,
-so p's weight exceeds θ(α)⁻², as no axis has a key at every n. ∎
+Proof. *The idea:* the score falls with the squared distance from the target, so the best key leads
+by α or more.
+
+v·r_δ = -α(|δ|² - 2⟨Δ, δ⟩) = -α|δ - Δ|² + α|Δ|², and softmax drops the constant.
+
+If q + Δ is a pixel, every other key has an integer |δ - Δ|² ≥ 1, so its weight is at most e^-α.
+
+If not, let p be the projection of q + Δ onto the rectangle of pixels; it is a pixel. On each axis
+let p be at distance d ≥ 0 from q + Δ. A key n steps from p is at distance d + |n|, and (d + |n|)² -
+d² ≥ n², so on that axis its score lies at least αn² below p's. The row is the product of those of
+the axes, so p's weight exceeds θ(α)⁻², as no axis has a key at every n. ∎
 """
 
 import jax.numpy as jnp
@@ -160,7 +170,9 @@ CLAIM = Claim(
     evidence=(
         proved(
             "cordonnier2020/lemma2.v",
-            covers="the limit at every query; not: W_qry, Ŵ_key and D_k, nor the bound 1 - θ⁻²",
+            covers="the limit of each weight at every query, and that these heads are nowhere "
+            "hard, on two pixels or more; not: W_qry, Ŵ_key and D_k, the bound 1 - θ⁻², that no v "
+            "at all gives 1 and 0, (3)",
         ),
         total_variation_enclosed(
             "distance to the nearest key", alphas=(0.5, 1.0, 4.0, 16.0, 46.0, 104.0)

@@ -1,5 +1,10 @@
 """Lemma 3: that the spans hold at every query is necessary, not sufficient.
 
+Claimed. Heads can express every K × K convolution if and only if, at each query, their attention
+rows span the one-hot rows of its K × K neighbourhood.
+True. For attention that ignores content, the condition is necessary but not sufficient: queries
+share the value maps, so the same coefficients must serve all of them at once.
+
 Printed. N_h ≥ K² heads, D_h ≥ D_out. For any K × K convolution "there exists {W_val^(h)} and
 W_out such that MHSA(X) = Conv(X) for every X if and only if, for all q, span({e_(q+Δ) : Δ ∈ Δ_K})
 ⊆ span({vect(softmax(A_q^(h))) : h ∈ [N_h]})".
@@ -20,13 +25,21 @@ instead, that is, stack the queries: row([E_q1 E_q2 …]) ⊆ row([A_q1 A_q2 …
 Errata.
 - Lemma 3 | "if and only if" | only if; the maps are shared by all queries | S.lemma3
 
-Proof. With W^(h) = W_val^(h) W_out^(h), any matrix, MHSA = Conv for all X if and only if Σ_h
-a_qk^(h) W^(h) = Σ_Δ [k = q + Δ] W_Δ for all q and k, as X is arbitrary. Given Φ take W^(h) = Σ_Δ
-Φ_Δh W_Δ. Conversely let maps exist for every kernel. Take those of the kernel with a single one,
-at the tap Δ and the channels (1, 1), and read off the entries (1, 1): Σ_h W^(h)_11 a_qk^(h) = [k
-= q + Δ] for all q and k. These numbers are the row Δ of Φ. For each q alone this says that
-e_(q+Δ) is in the span: "only if". The counterexamples are certified: coefficients for the spans,
-and a matrix Y with Σ_qk Y_qk a_qk^(h) = 0 for all heads, but Σ_qk Y_qk (E_q)_Δk ≠ 0. ∎
+Proof. *The idea:* value maps that all queries share amount to one matrix Φ for all queries.
+
+With W^(h) = W_val^(h) W_out^(h), any matrix, MHSA = Conv for all X if and only if Σ_h a_qk^(h)
+W^(h) = Σ_Δ [k = q + Δ] W_Δ for all q and k, as X is arbitrary.
+
+Given Φ take W^(h) = Σ_Δ Φ_Δh W_Δ.
+
+Conversely let maps exist for every kernel. Take those of the kernel with a single one, at the tap Δ
+and the channels (1, 1), and read off the entries (1, 1): Σ_h W^(h)_11 a_qk^(h) = [k = q + Δ] for
+all q and k. These numbers are the row Δ of Φ.
+
+For each q alone this says that e_(q+Δ) is in the span: "only if".
+
+The counterexamples are certified: coefficients for the spans, and a matrix Y with Σ_qk Y_qk
+a_qk^(h) = 0 for all heads, but Σ_qk Y_qk (E_q)_Δk ≠ 0. ∎
 """
 
 import json
@@ -211,13 +224,21 @@ CLAIM = Claim(
     evidence=(
         proved(
             "cordonnier2020/lemma3.v",
-            covers="the counterexample: the spans hold at every query, and no value maps exist",
+            covers="the counterexample, with K = 1 and a one-hot head for each pixel, of two or "
+            "more: the spans hold at every query, and no value maps exist without a bias, for any "
+            "kernel but 0",
         ),
-        proved("cordonnier2020/lemma3_necessary.v", covers='"only if": the spans are necessary'),
+        proved(
+            "cordonnier2020/lemma3_necessary.v",
+            covers='"only if", for odd K, attention without content and layers without a bias: '
+            "the spans, over the pixels of the image, are necessary if there are maps for every "
+            "kernel",
+        ),
         proved(
             "cordonnier2020/lemma3_softmax.v",
-            covers="the counterexample with a softmax; value maps iff one Φ serves all queries"
-            " is S.lemma3",
+            covers="the counterexample with a softmax of finite scores on two pixels in a row, K "
+            "= 1 and two heads, without a bias; not: Lemma 2's heads on three pixels, value maps "
+            "iff one Φ serves all queries (S.lemma3)",
         ),
         certified("C20.lemma3"),
         Evidence("the counterexamples", Level.TESTED, counterexamples),

@@ -1,5 +1,10 @@
 """§3, padding: a ring of zeros makes the layer the zero-padded convolution; without it it is not.
 
+Claimed. Attention pads as "SAME" by default, and if the image is padded with zeros by half the
+kernel size on each side, it gives the same result as a convolution.
+True. With the zeros it does, for odd K and in the limit of sharp attention; without them the output
+has the same size, but is the convolution with the edge pixels repeated.
+
 Printed. "A multi-head self-attention layer uses by default the "SAME" padding while a
 convolutional layer would decrease the image size by K - 1 pixels. The correct way to alleviate
 these boundary effects is to pad the input image with ⌊K/2⌋ zeros on each side. In this case, the
@@ -17,16 +22,21 @@ Repair. "SAME" by default is true of the shape, not of the values: zero padding 
 bring, not what the layer does by itself.
 
 Errata.
-- after Theorem 1 | "SAME padding by default" | true of the shape, not of the values
+- after Theorem 1 | "uses by default the 'SAME' padding" | true of the shape, not of the values
 
-Proof. A query of the image has all its targets q + δ among the pixels of the padded image, so
-Lemmas 1 and 2 apply to it, and what they read outside of the image are the zeros of the
+Proof. *The idea:* a query of the image has all its targets q + δ among the pixels of the padded
+image.
+
+So Lemmas 1 and 2 apply to it, and what they read outside of the image are the zeros of the
 zero-padded convolution. The outputs at the padding's own pixels are cropped; a layer need not
-compute them. Without zeros the head of shift δ attends to the pixel nearest to q + δ (Lemma 2),
-which is the pixel that repeating the edge puts at q + δ. And a constant image has a constant
-output under every softmax layer on the bare grid, rows summing to one, while the zero-padded
-convolution with the one tap (1, 0) gives 0 in the last row and 1 in the others for the image of
-ones; with one row, take (0, 1) and the last column. ∎
+compute them.
+
+Without zeros the head of shift δ attends to the pixel nearest to q + δ (Lemma 2), which is the
+pixel that repeating the edge puts at q + δ.
+
+And a constant image has a constant output under every softmax layer on the bare grid, rows summing
+to one, while the zero-padded convolution with the one tap (1, 0) gives 0 in the last row and 1 in
+the others for the image of ones; with one row, take (0, 1) and the last column. ∎
 """
 
 import numpy as np
@@ -91,7 +101,12 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
-        proved("cordonnier2020/padding.v", covers="the whole claim"),
+        proved(
+            "cordonnier2020/padding.v",
+            covers="all, the layer given by the weights x^(|k - (q + δ)|²), x = e^-α, and the "
+            "taps as its maps, the limits at each pixel of each image as x → 0; not: the remark "
+            "on one pixel",
+        ),
         total_variation_enclosed("distance to hard attention", alphas=(1.0, 16.0, 104.0)),
         certified("C20.padding", "K*", name="with the ring, every kernel"),
         certified("C20.padding", "border", name="fails on the bare grid"),

@@ -1,5 +1,10 @@
 """The model with general Gaussians, its degenerate heads pruned, on CIFAR-10.
 
+Claimed. After degenerate heads are pruned from the Gaussian network, a few more epochs bring it
+back to 93.4 % on CIFAR-10.
+True. The training run was not repeated here; only the model with the printed numbers of heads was
+built, with 9.7M parameters.
+
 Printed. Heads are pruned if the largest eigenvalue of Σ⁻¹ is below 10⁻⁵ or its condition number
 above 10⁵: [2, 4, 1, 2, 6, 0] of nine heads. "After a few epochs of continued training with a
 smaller learning rate (divided by 10)" the accuracy is again 93.4 % (Table 4, appendix E), with 9.7M

@@ -1,5 +1,10 @@
 """The quadratic model on CIFAR-10.
 
+Claimed. A self-attention network with the quadratic encoding reaches 93.8 % on CIFAR-10, as
+ResNet18 does, and its heads end up in a grid around the query.
+True. The training run was not repeated here; only the model at its start was built, with the
+printed centres and widths and 12.1M parameters.
+
 Printed. "SA quadratic emb." classifies 93.8 % of the test images, as ResNet18 does (Table 1). Its
 heads begin at centres from N(0, 2I), and end "forming a grid around the query pixel" (§4.2).
 

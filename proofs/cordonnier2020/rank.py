@@ -1,5 +1,10 @@
 """§3, the remark on D_h and D_out: a head's map has rank at most D_h, not D_out - D_h.
 
+Claimed. The map of a head that is narrower than the output has a rank that is the difference of the
+two widths, too low to express every convolution.
+True. The rank is at most the width of the head, not that difference; the conclusion is right for
+heads that are narrower than the input too, and not for wider ones.
+
 Printed. "It is frequent in transformer-based architectures to set D_h = D_out/N_h, hence D_h <
 D_out. In that case, W^(h) can be seen to be of rank D_out - D_h, which does not suffice to
 express every convolutional layer with D_out channels. Nevertheless, it can be seen that any D_h
@@ -11,17 +16,22 @@ reach it. So if D_h < min(D_in, D_out), K² heads with hard attention, one for e
 every kernel with a W_δ of rank above D_h. Any D_h of the D_out outputs can be those of any
 convolution with D_h output channels.
 
-Repair. "Rank at most D_h" for "rank D_out - D_h". The conclusion stands where D_h < D_in too:
-where D_h ≥ D_in the head's map can be any D_in × D_out matrix.
+Repair. At most D_h for "rank D_out - D_h". The conclusion stands where D_h < D_in too: where D_h ≥
+D_in the head's map can be any D_in × D_out matrix.
 
 Errata.
-- footnote on D_h | rank D_out - D_h | at most D_h
+- §3, the remark on D_h | rank D_out - D_h | at most D_h
 
-Proof. W^(h) factors through R^(D_h). For the converse let C be the chosen D_h channels, and let
-W_out^(h) have the identity in the columns C: the columns C of W_val^(h) W_out^(h) are W_val^(h),
-any matrix. With one head for each shift, W^(h) = W_δ is forced, as the taps of a convolution are
-determined by it. If D_h ≥ D_in take W_val^(h) = (I, 0). For a generic map
-the rank is min(D_in, D_h), which is D_out - D_h by chance at most. ∎
+Proof. *The main point:* W^(h) factors through R^(D_h).
+
+For the converse let C be the chosen D_h channels, and let W_out^(h) have the identity in the
+columns C: the columns C of W_val^(h) W_out^(h) are W_val^(h), any matrix.
+
+With one head for each shift, W^(h) = W_δ is forced, as the taps of a convolution are determined by
+it.
+
+If D_h ≥ D_in take W_val^(h) = (I, 0). For a generic map the rank is min(D_in, D_h), which is
+D_out - D_h by chance at most. ∎
 """
 
 import numpy as np
@@ -87,8 +97,9 @@ CLAIM = Claim(
     evidence=(
         proved(
             "cordonnier2020/rank.v",
-            covers="the rank bound and that it is reached, D_out - D_h as printed fails, any "
-            "D_h outputs; not: generic factors",
+            covers="for one head's matrix: the rank bound, that it is reached, that it is not "
+            "D_out - D_h if D_out > 2 D_h, that a matrix of rank above D_h is none, and any "
+            "D_h columns; not: layers and convolutions, generic factors",
         ),
         certified("C20.rank"),
         Evidence("ranks of random factors", Level.TESTED, ranks),

@@ -1,5 +1,10 @@
 """§3, sequences: in one dimension K heads and D_p = 2 are enough.
 
+Claimed. On sequences, K heads with two features of the relative position can express every
+one-dimensional convolution with a kernel of size K.
+True. They can, for odd K and every length and number of channels, in the limit of ever sharper
+attention and if the sequence is padded with zeros.
+
 Printed. "Multi-head self-attention with N_h heads can also simulate a 1D convolutional layer with
 a kernel of size K = N_h with min(D_h, D_out) output channels using a positional encoding of
 dimension D_p ≥ 2."
@@ -48,10 +53,13 @@ CLAIM = Claim(
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
         proved(
-            "cordonnier2020/sequence.v", covers="hard attention, and the scores of two features"
+            "cordonnier2020/sequence.v",
+            covers="hard attention with the maps W_Δ, and the scores of two features",
         ),
         proved(
-            "cordonnier2020/sequence_limit.v", covers="the limit; with sequence.v the whole claim"
+            "cordonnier2020/sequence_limit.v",
+            covers="the limit, with the maps W_Δ; with sequence.v all of Verified; not: W_qry, "
+            "Ŵ_key, D_k and D_h",
         ),
         total_variation_enclosed(
             "distance to hard attention",

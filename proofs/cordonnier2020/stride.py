@@ -1,5 +1,10 @@
 """§3, stride: a fixed pooling after the layer gives every stride.
 
+Claimed. A self-attention layer followed by a fixed pooling can express convolutions with any
+stride.
+True. It can, for kernels of odd size, in the limit of sharp attention and with zero padding, if the
+pooling only drops the pixels in between and averages nothing.
+
 Printed. "A strided convolution can be seen as a convolution followed by a fixed pooling operation
 […] a fixed pooling layer could be appended to the Self-Attention layer to simulate any stride."
 
@@ -22,7 +27,10 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
-        proved("cordonnier2020/stride.v", covers="hard attention; not: the limit (theorem1.v)"),
+        proved(
+            "cordonnier2020/stride.v",
+            covers="hard attention with the maps W_δ; not: the limit (theorem1.v)",
+        ),
         total_variation_enclosed("distance to hard attention", alphas=(1.0, 16.0, 104.0)),
         certified("C20.stride"),
         equals_convolution("3 × 3, stride 2", (3, 3), encoding="quadratic", stride=2),

@@ -1,5 +1,10 @@
 """Theorem 1: K² heads with the quadratic encoding express every K × K convolution.
 
+Claimed. A self-attention layer with K² heads and the quadratic encoding can express every
+convolution with a K × K kernel.
+True. It can, for odd K and every image size, in the limit of ever sharper attention and if the
+image is padded with zero tokens; an exact layer takes one head more in general.
+
 Printed. "A multi-head self-attention layer with N_h heads of dimension D_h, output dimension
 D_out and a relative positional encoding of dimension D_p ≥ 3 can express any convolutional
 layer of kernel size √N_h × √N_h and min(D_h, D_out) output channels."
@@ -21,12 +26,18 @@ already gives all D_out.
 Errata.
 - eq. 5 | Δ_K = {-⌊K/2⌋, …, ⌊K/2⌋}² | K odd; for even K these are (K+1)² shifts
 
-Proof. At an interior query the target q + Δ_h is a key, and the other keys' scores are lower by
-α|δ - Δ_h|² ≥ α, so the head's row tends to the one-hot row at q + Δ_h (Lemma 2). The heads are
-in bijection with Δ_K, so Lemma 1 gives Σ_h X_(q+Δ_h) W_(Δ_h) = Conv(X)_q. With the ring every
-query is interior, and ring tokens are the zeros of the zero padding. For the border: on the
-bare grid rows sum to one over the image's tokens, so a constant image X = 1c gives Σ_h c W^(h)
-at every query, while the convolution loses the taps that fall outside.
+Proof. *The idea:* each head comes to look at one pixel of the receptive field, and its maps apply
+one tap.
+
+At an interior query the target q + Δ_h is a key, and the other keys' scores are lower by α|δ -
+Δ_h|² ≥ α, so the head's row tends to the one-hot row at q + Δ_h (Lemma 2).
+
+The heads are in bijection with Δ_K, so Lemma 1 gives Σ_h X_(q+Δ_h) W_(Δ_h) = Conv(X)_q.
+
+With the ring every query is interior, and ring tokens are the zeros of the zero padding.
+
+For the border: on the bare grid rows sum to one over the image's tokens, so a constant image X = 1c
+gives Σ_h c W^(h) at every query, while the convolution loses the taps that fall outside.
 """
 
 from convattn_ledger import Claim, Kind, Verdict
@@ -45,7 +56,8 @@ CLAIM = Claim(
     evidence=(
         proved(
             "cordonnier2020/theorem1.v",
-            covers="the limit; not: W_qry, Ŵ_key and D_k, nor floating point",
+            covers="the limit at each pixel of each image, with D_h ≥ min(D_in, D_out), without "
+            "bias; not: W_qry, Ŵ_key and D_k, floating point, (1) to (4) of the repair",
         ),
         certified("C20.theorem1", "K*", name="every kernel of seven sizes"),
         certified("C20.theorem1", "border", name="fails on the bare grid"),

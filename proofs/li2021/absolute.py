@@ -1,5 +1,10 @@
 """Absolute encodings: with channels of their own they do it; mixed with the content they cannot.
 
+Claimed. The construction does not apply to absolute position encodings, as these are added to the
+content and cannot be separated from it.
+True. It does apply if positions have four channels to themselves; if content may take any value in
+all channels, heads that ignore it can only attend uniformly.
+
 Printed. "Our construction does not apply to MHSA layers that only use absolute positional encoding.
 In the proof, we need a separate context-agnostic term in calculating attention scores. However,
 absolute positional encoding, which is typically added to the input representation, cannot be
@@ -18,13 +23,17 @@ in different channels; four channels are enough. What is true is (2).
 Errata.
 - Section 3.1 | absolute encodings "cannot be separated" | kept apart from the content they do it
 
-Proof. (1) With k, q positions, -α|k - q - Δ|² = α(2⟨k, q + Δ⟩ - |k|²) - α|q + Δ|². The first term
-is f(q) αB_Δ f(k)ᵀ with f(p) = (p, |p|², 1), the second is a term of the query and drops out of
-softmax. W^Q and W^K that vanish on the content's channels give just this, W^V that vanishes on the
-positions' channels keeps them out of the values, and C20 Theorem 1 says the rest. (2) Weights of
-row q determine the differences of its scores. Take k ≠ q and change x_k by y: the score at k
-changes by (x_q + p_q)Wyᵀ and the score at q does not change. So (x_q + p_q)Wyᵀ = 0 for all x_q and
-y in R^d, that is W = 0. ∎
+Proof. *The idea:* up to a term of the query, the quadratic score is bilinear in features of the two
+positions.
+
+(1) With k, q positions, -α|k - q - Δ|² = α(2⟨k, q + Δ⟩ - |k|²) - α|q + Δ|². The first term is f(q)
+αB_Δ f(k)ᵀ with f(p) = (p, |p|², 1), the second is a term of the query and drops out of softmax. W^Q
+and W^K that vanish on the content's channels give just this, W^V that vanishes on the positions'
+channels keeps them out of the values, and C20 Theorem 1 says the rest.
+
+(2) Weights of row q determine the differences of its scores. Take k ≠ q and change x_k by y: the
+score at k changes by (x_q + p_q)Wyᵀ and the score at q does not change. So (x_q + p_q)Wyᵀ = 0 for
+all x_q and y in R^d, that is W = 0. ∎
 """
 
 import jax
@@ -216,7 +225,9 @@ CLAIM = Claim(
     evidence=(
         proved(
             "li2021/absolute_quadratic.v",
-            covers="(1): the attention is the quadratic one; the layer is then C20.theorem1",
+            covers="(1): on pixels the softmax with αB_Δ on the position channels is that of the "
+            "quadratic scores, whatever the content; not: the layer, with values from the "
+            "content's channels, its limit, W^Q and W^K, patches",
         ),
         proved("li2021/absolute_content.v", covers="(2)"),
         certified("L21.absolute"),

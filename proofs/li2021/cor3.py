@@ -1,5 +1,10 @@
 """Corollary 3: on pixels, K² heads express every K × K convolution.
 
+Claimed. On pixels, K² heads express every K × K convolution, as a special case of the theorem on
+patches.
+True. They do, for odd K, in the limit of sharp attention and with zero padding, but it is no
+special case: the two statements assume different widths of the heads.
+
 Printed. "In the pixel-input setting, a multi-head self-attention layer with N_H = K² heads of
 dimension d_H, output dimension d_O and relative positional encodings can express any convolutional
 layer of kernel size K × K and min{d_H, d_O} output channels." It is called "a natural corollary" of
@@ -22,12 +27,15 @@ matricisations of W by input and by output channels.
 Errata.
 - Corollary 3 | a corollary of Theorem 1 | not one: it does not assume d_H ≥ d
 
-Proof. Theorem 1 with P = 1 has m = (K-1)/2, (2m+1)² = K² and M_δ = W_δ, a D_in × D_out matrix of
-rank at most min(D_in, D_out) ≤ d_H. If D_in ≤ d_H take W^V = I and W^O_δ = W_δ, otherwise D_out ≤
-d_H, W^V_δ = W_δ and W^O = I. Conversely a layer with n heads of dimension d_H is W_δ = Σ_h a_h(δ)
-V_h O_h at an interior query. Stacked side by side (D_in × K²·D_out) the W_δ have their columns in
-the sum of the images of the V_h, so rk_in ≤ n·d_H; stacked one above the other, rk_out ≤ n·d_H by
-the O_h. ∎
+Proof. *The idea:* on pixels the blocks of Theorem 1 are the taps, and W^V or W^O can hold them.
+
+Theorem 1 with P = 1 has m = (K-1)/2, (2m+1)² = K² and M_δ = W_δ, a D_in × D_out matrix of rank at
+most min(D_in, D_out) ≤ d_H. If D_in ≤ d_H take W^V = I and W^O_δ = W_δ, otherwise D_out ≤ d_H,
+W^V_δ = W_δ and W^O = I.
+
+Conversely a layer with n heads of dimension d_H is W_δ = Σ_h a_h(δ) V_h O_h at an interior query.
+Stacked side by side (D_in × K²·D_out) the W_δ have their columns in the sum of the images of the
+V_h, so rk_in ≤ n·d_H; stacked one above the other, rk_out ≤ n·d_H by the O_h. ∎
 """
 
 from convattn.bounds.flattened_kernel import exact_rank
@@ -108,7 +116,11 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
-        proved("li2021/cor3.v", covers="the limit; not: d_O, nor L21's bound on D_out"),
+        proved(
+            "li2021/cor3.v",
+            covers="the limit at each pixel of each image, for d_H ≥ min(D_in, D_out) and d_O = "
+            "D_out, without bias; not: d_O > D_out, (2), nor what (3) says is needed of d_H",
+        ),
         certified("L21.cor3"),
         bias_saturation_enclosed(
             "distance to hard attention", logits=(8.0, 40.0), keys=(100, 1156)

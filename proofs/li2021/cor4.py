@@ -1,5 +1,9 @@
 """Corollary 4: nine heads express every convolution with K < 2P; up to K = 2P + 1, in fact.
 
+Claimed. On patches of P × P pixels, nine heads express every K × K convolution with K < 2P.
+True. They express more, every odd K up to 2P + 1, in the limit of sharp attention, with zero
+padding and if different patches have different embeddings.
+
 Printed. "In the patch-input setting, assume K < 2P, d_H ≥ d and d_O ≥ P²D_out. Then a multi-head
 self-attention layer with 9 heads and relative positional encoding can express any convolutional
 layer of kernel size K × K and D_out output channels."
@@ -16,13 +20,16 @@ stands for K + 1 under L21's Δ, which has K + 1 taps on each axis.
 Errata.
 - Corollary 4 | K < 2P | K ≤ 2P + 1
 
-Proof. On each axis pixel p of a patch, 0 ≤ p < P, reads the pixels p - r, …, p + r with r =
-(K-1)/2, hence the patches from ⌊-r/P⌋ to ⌊(P-1+r)/P⌋, that is -⌈r/P⌉ to ⌈r/P⌉. For 1 ≤ r ≤ P these
-are -1, 0, 1: nine offsets, nine heads, by Theorem 1. For r = 0 it is the centre alone, and eight
-heads may have zero values. For r > P there are at least 25 offsets, and N_H is at least the rank of
-the flattened kernel F (Theorem 5's argument), which is found exactly for random integer kernels: it
-exceeds nine. It cannot where F has no more than nine rows up to repetition, which is
-(2P-1)²·D_in·D_out ≤ 9. ∎
+Proof. *The idea:* up to K = 2P + 1 a patch reads itself and its neighbours only.
+
+On each axis pixel p of a patch, 0 ≤ p < P, reads the pixels p - r, …, p + r with r = (K-1)/2, hence
+the patches from ⌊-r/P⌋ to ⌊(P-1+r)/P⌋, that is -⌈r/P⌉ to ⌈r/P⌉. For 1 ≤ r ≤ P these are -1, 0, 1:
+nine offsets, nine heads, by Theorem 1. For r = 0 it is the centre alone, and eight heads may have
+zero values.
+
+For r > P there are at least 25 offsets, and N_H is at least the rank of the flattened kernel F
+(Theorem 5's argument), which is found exactly for random integer kernels: it exceeds nine. It
+cannot where F has no more than nine rows up to repetition, which is (2P-1)²·D_in·D_out ≤ 9. ∎
 """
 
 from convattn.bounds.flattened_kernel import exact_rank
@@ -81,8 +88,9 @@ CLAIM = Claim(
     evidence=(
         proved(
             "li2021/cor4.v",
-            covers="hard attention with nine heads for K ≤ 2P + 1; not: the limit (Theorem 1),"
-            " that some kernel takes more beyond, nor an injective embedding",
+            covers="hard attention with nine heads and the blocks of W^O for K ≤ 2P + 1, d_O = "
+            "P²·D_out; not: the limit and d_H (Theorem 1), that some kernel takes more beyond, "
+            "nor an injective embedding",
         ),
         certified("L21.cor4"),
         bias_saturation_enclosed("distance to hard attention", logits=(8.0, 40.0), keys=(16, 324)),

@@ -1,5 +1,10 @@
 """Discussion of Section 3.2.2: patches are said to take fewer heads than pixels.
 
+Claimed. Patches take fewer heads than pixels: for 5 × 5 kernels pixels need at least 25 heads, and
+patches only 9.
+True. Up to K = 2P + 1, patches need fewer if K ≥ 5 and there are ten or more pairs of input and
+output channels; otherwise as many, or more where there are eight pairs or less.
+
 Printed. "Patch input makes self-attention require less heads to perform convolution compared to
 pixel input, especially when K is large. For example, according to Theorem 5, MHSA layers with pixel
 input need at least 25 heads to perform 5×5 convolution, while those with patch input only need 9
@@ -20,13 +25,18 @@ Errata.
 - discussion of 3.2.2 | patches take fewer heads | for K ≥ 5 and D_in·D_out ≥ 10; the same or more
   otherwise
 
-Proof. Pixels, one channel: the flattened kernel F is one row w. Let u be the uniform row over the N
-keys and a the row with the weights 1 + ε w_δ at the shifts δ and 1 elsewhere, over Z = N + ε Σ w,
-where ε is so small that all weights are positive: a is the softmax of log(1 + ε w_δ) and zeros, a
+Proof. *The idea:* with one channel, a biased head less a uniform one is the convolution.
+
+Pixels, one channel: the flattened kernel F is one row w. Let u be the uniform row over the N keys
+and a the row with the weights 1 + ε w_δ at the shifts δ and 1 elsewhere, over Z = N + ε Σ w, where
+ε is so small that all weights are positive: a is the softmax of log(1 + ε w_δ) and zeros, a
 relative bias. At a query whose shifts are all keys Z a - N u = ε w, so the values Z/ε and -N/ε make
-the layer the convolution; with the ring that is every query. Patches: the box of ones in one
-channel pair has a flattened form of rank nine (Theorem 6). In general the ranks are at most the
-number of rows with distinct entries, (2P-1)²·D_in·D_out, which is D_in·D_out for P = 1. ∎
+the layer the convolution; with the ring that is every query.
+
+Patches: the box of ones in one channel pair has a flattened form of rank nine (Theorem 6).
+
+In general the ranks are at most the number of rows with distinct entries, (2P-1)²·D_in·D_out, which
+is D_in·D_out for P = 1. ∎
 """
 
 from fractions import Fraction

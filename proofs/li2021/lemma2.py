@@ -1,5 +1,10 @@
 """Lemma 2: a relative bias M at one offset attends to that patch, in the limit M → ∞.
 
+Claimed. A large bias M at one relative position makes a head attend to that patch alone, and M = 40
+does so up to machine precision.
+True. It does in the limit, at queries for which that patch exists, and attention is uniform at the
+others; M = 40 is enough in float32, but in float64 not from 28 patches on.
+
 Printed. "For any relative position δ between two patches, there exists a relative positional
 encoding scheme B such that softmax(B_(q,:))_k = 1{q - k = δ}." Its proof sets b_δ0 = M and b_δ = 0
 elsewhere, gives the weights e^M/(e^M + N - 1) and 1/(e^M + N - 1) (eq. 10), and ends: "by setting M
@@ -7,11 +12,11 @@ elsewhere, gives the weights e^M/(e^M + N - 1) and 1/(e^M + N - 1) (eq. 10), and
 
 Verified. With b = M at one offset and zero elsewhere, at every query for which the patch at that
 offset exists, the total variation between the row and the one-hot row is (N - 1)/(e^M + N - 1)
-exactly; it is positive for every finite M and tends to zero as M → ∞. At every other query all
-scores are equal and the row is uniform, 1/N, whatever M is. At M = 40 the weight of the target,
-rounded once, is one in float32 for every N up to 2³² (not for 2³³); in float64 it is one for N ≤ 14
-and below one from N = 15 on. Computed as 1/(1 + (N - 1)e^-M), its denominator in float64 still
-rounds to one at N = 27, not at N = 28.
+exactly; for N ≥ 2 it is positive for every finite M, and it tends to zero as M → ∞. At every other
+query all scores are equal and the row is uniform, 1/N, whatever M is. At M = 40 the weight of the
+target, rounded once, is one in float32 for every N up to 2³² (not for 2³³); in float64 it is one
+for N ≤ 14 and below one from N = 15 on. Computed as 1/(1 + (N - 1)e^-M), its denominator in float64
+still rounds to one at N = 27, not at N = 28.
 
 Repair. Three points. (1) It is a limit: no finite B makes softmax an indicator. (2) Eq. 10 is
 printed for every q, but where the target is missing no key has q - k = δ, the row sums to one all
@@ -26,12 +31,15 @@ Errata.
 - Lemma 2 | M = 40 up to machine precision | true in float32; float64 tells the weight from one from
   N = 15
 
-Proof. Softmax of one M and N - 1 zeros is e^M/(e^M + N - 1) at the M and 1/(e^M + N - 1) elsewhere.
+Proof. *The idea:* softmax of one M and N - 1 zeros is e^M/(e^M + N - 1) at the M and 1/(e^M +
+N - 1) elsewhere.
+
 Half the L1 distance to the one-hot row is one minus the former, (N - 1)/(e^M + N - 1), at most
-N·e^-M. The softmax of N zeros is uniform. With u = 2^-p (p = 24, 53) the neighbours of one are 1 -
-u and 1 + 2u, so 1 - TV rounds to one if TV < u/2 and to less if TV > u/2, and 1 + (N - 1)e^-M
-rounds to one if (N - 1)e^-M < u and to more if it is greater. These comparisons are made with
-balls. ∎
+N·e^-M. The softmax of N zeros is uniform.
+
+With u = 2^-p (p = 24, 53) the neighbours of one are 1 - u and 1 + 2u, so 1 - TV rounds to one if TV
+< u/2 and to less if TV > u/2, and 1 + (N - 1)e^-M rounds to one if (N - 1)e^-M < u and to more if
+it is greater. These comparisons are made with balls. ∎
 """
 
 import jax.numpy as jnp
@@ -156,7 +164,9 @@ CLAIM = Claim(
     evidence=(
         proved(
             "li2021/lemma2.v",
-            covers="the rows, the total variation and the limit; not: M = 40 in floating point",
+            covers="the rows of a query with a given target and of one with none, the total "
+            "variation and the limit; not: which queries have the target, M = 40 in floating "
+            "point",
         ),
         bias_saturation_enclosed(
             "distance to one-hot",

@@ -1,5 +1,10 @@
 """Theorem 1: (2m+1)² heads express every K × K convolution of an image cut into patches.
 
+Claimed. On images cut into patches, a self-attention layer can express every K × K convolution with
+one head for each patch that the kernel reaches from a patch.
+True. It can, for odd K, in the limit of sharp attention, if the image is padded with zero patches
+and patch embeddings lose nothing; an exact layer takes one head more in general.
+
 Printed. "In the patch-input setting, assume d_H ≥ d and d_O ≥ P²D_out. Then a multi-head
 self-attention layer with N_H = (2⌈(K-1)/(2P)⌉ + 1)² heads and relative positional encoding can
 express any convolutional layer of kernel size K × K, and D_out output channels."
@@ -23,13 +28,20 @@ head must carry the identity of R^d.
 Errata.
 - Theorem 1 | equality | in the limit with a ring; exactly with one head more | S.finite
 
-Proof. With W^V = I head δ tends to X_(q+δ) at every q for which q + δ is a key (Lemma 2); with the
-ring all are. Pixel p of patch q reads the pixels at Pq + p + t, |t| ≤ (K-1)/2 on each axis, which
-lie in the patches q + δ with |δ| ≤ m. So conv(X)_q = Σ_δ X_(q+δ) M_δ with the blocks M_δ of W^O;
-they do not depend on q, because the convolution is translation invariant, and they are zero for |δ|
-> m, because it is local. If tokens are XE with E injective, take E⁺M_δ with E⁺ a left inverse on
-row vectors, EE⁺ = I. As the rank of M_δ is at most min(P²D_in, P²D_out), a head of that dimension
-can hold it as W^V W^O. For the bare grid: a head without its key has the uniform row. ∎
+Proof. *The idea:* head δ brings the patch q + δ, and W^O applies what the convolution makes of it.
+
+With W^V = I head δ tends to X_(q+δ) at every q for which q + δ is a key (Lemma 2); with the ring
+all are.
+
+Pixel p of patch q reads the pixels at Pq + p + t, |t| ≤ (K-1)/2 on each axis, which lie in the
+patches q + δ with |δ| ≤ m. So conv(X)_q = Σ_δ X_(q+δ) M_δ with the blocks M_δ of W^O; they do not
+depend on q, because the convolution is translation invariant, and they are zero for |δ| > m,
+because it is local.
+
+If tokens are XE with E injective, take E⁺M_δ with E⁺ a left inverse on row vectors, EE⁺ = I. As the
+rank of M_δ is at most min(P²D_in, P²D_out), a head of that dimension can hold it as W^V W^O.
+
+For the bare grid: a head without its key has the uniform row. ∎
 """
 
 import flint
@@ -165,10 +177,16 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
-        proved("li2021/theorem1.v", covers="hard attention; not: an injective embedding"),
+        proved(
+            "li2021/theorem1.v",
+            covers="hard attention with the explicit W^O, in the ring, d_O = P²·D_out; not: d_H, "
+            "an injective embedding, d_O > P²·D_out, the repair",
+        ),
         proved(
             "li2021/theorem1_limit.v",
-            covers="the limit M → ∞; not: an injective embedding, nor floating point",
+            covers="the limit M → ∞ at each pixel of each image, d_O = P²·D_out, d_H ≥ "
+            "min(P²·D_in, P²·D_out); not: an injective embedding, d_O > P²·D_out, floating point, "
+            "(1) to (3) of the repair, that some bound on d_H is needed",
         ),
         certified("L21.theorem1", "K*", name="every kernel of seven sizes"),
         certified("L21.theorem1", "border", name="fails on the bare grid"),

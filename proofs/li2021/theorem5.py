@@ -1,5 +1,10 @@
 """Theorem 5: on pixels, too few heads cannot express some kernel.
 
+Claimed. On pixels, a layer with fewer than K² heads, and fewer heads than input channels, cannot
+express some K × K convolution.
+True. More is true, for odd K and images of at least (K+1)/2 pixels a side: heads need only be fewer
+than K² and than the pairs of input and output channels, and almost no kernel can be expressed.
+
 Printed. "In the pixel-input setting, suppose N_H < min{K², d}. There exists a convolutional kernel
 weight W^C ∈ R^(K×K×d×D_out) such that any MHSA layer with N_H heads and relative positional
 encoding cannot express conv(·; W^C)."
@@ -21,14 +26,23 @@ input; eq. 4 has content scores, which the derivative at zero removes.
 Errata.
 - Theorem 5 | min(K², d) | min(K², D_in·D_out) | S.heads
 
-Proof. Let Σ_h A_h X W_h be the convolution. The coefficient of X_(γ+δ) in its output at γ is Σ_h
-a_h(γ, γ+δ)W_h = W_δ, for every γ and δ with γ + δ in the image. With (K+1)/2 pixels a side every δ
-occurs. So all W_δ lie in the span of W_1, …, W_(N_H): the matrix F with the columns vec(W_δ) has
-rank at most N_H. Its entries are d·D_out × K² independent numbers, so its rank is min{K², d·D_out}
-but on a null set. Limits: matrices of rank at most N_H, with the columns vec of the coefficient at
-each (γ, k), are a closed set. Content: conv(tX)/t = Σ_h A_h(tX)X W_h tends to Σ_h A_h(0)X W_h as t
-→ 0 and does not depend on t, so the positional layer A_h(0) is the convolution too. The floor is
-derived in `convattn_ledger.evidence.head_floor`. ∎
+Proof. *The idea:* the taps lie in the span of the heads' maps, so there are at least as many heads
+as independent taps.
+
+Let Σ_h A_h X W_h be the convolution. The coefficient of X_(γ+δ) in its output at γ is Σ_h a_h(γ,
+γ+δ)W_h = W_δ, for every γ and δ with γ + δ in the image. With (K+1)/2 pixels a side every δ occurs.
+So all W_δ lie in the span of W_1, …, W_(N_H): the matrix F with the columns vec(W_δ) has rank at
+most N_H.
+
+Its entries are d·D_out × K² independent numbers, so its rank is min{K², d·D_out} but on a null set.
+
+Limits: matrices of rank at most N_H, with the columns vec of the coefficient at each (γ, k), are a
+closed set.
+
+Content: conv(tX)/t = Σ_h A_h(tX)X W_h tends to Σ_h A_h(0)X W_h as t → 0 and does not depend on t,
+so the positional layer A_h(0) is the convolution too.
+
+The floor is derived in `convattn_ledger.evidence.head_floor`. ∎
 """
 
 import numpy as np
@@ -128,12 +142,14 @@ CLAIM = Claim(
     evidence=(
         proved(
             "li2021/theorem5.v",
-            covers="positional attention, for some kernel; not: almost every kernel, limits "
-            "(S.heads), the floor on images",
+            covers="attention without content, for some kernel and layers that are exact; not: "
+            "almost every kernel, limits (S.heads), smaller images, the floor on images",
         ),
         proved(
             "li2021/theorem5_content.v",
-            covers="content scores that are continuous at the zero image, for some kernel",
+            covers="content, for some kernel and layers that are exact, if the weights are "
+            "continuous at the zero image; not: that finite scores are so, almost every kernel, "
+            "limits",
         ),
         certified("L21.theorem5"),
         Evidence("ranks of generic kernels", Level.TESTED, generic_ranks),

@@ -1,5 +1,10 @@
 """Theorem 6: on patches, eight heads cannot express some kernel.
 
+Claimed. On patches that are at least as large as the kernel, P ≥ K, eight heads cannot express some
+K × K convolution.
+True. They cannot for odd K from 3 to 2P + 1, if P ≥ 2 and the image has two patches a side or more;
+for K = 1, or on one patch, two heads are enough.
+
 Printed. "In the patch-input setting, suppose P ≥ K and N_H ≤ 8. There exists a convolutional kernel
 weight W^C ∈ R^(K×K×D_in×D_out), such that any MHSA layer with N_H heads and relative positional
 encoding cannot express conv(·; W^C)."
@@ -27,16 +32,24 @@ Errata.
 - eq. 17 | q twice | p on the left
 - last step of A.3 | rows and columns | exchanged throughout
 
-Proof. As in Theorem 5, every block M_δ whose δ joins two patches of the image lies in the span of
-the W_h, so N_H is at least the rank of F, whose columns are the flattened M_δ; with two patches a
-side all nine offsets occur. F holds W_(Pδ+s)[i, j] in the rows s = q - p ∈ {-(P-1), …, P-1}². Take
-the box of 3 × 3 ones in the middle of the kernel, in one channel pair. In one dimension, on the
-rows s = P-1, 0, -(P-1) and the columns -1, 0, 1, it has the minor [[1, b, 0], [0, 1, 0], [0, b, 1]]
-with b = 1 if P = 2, else 0: determinant one. The box is a product, so in two dimensions the minor
-on the nine pairs is the Kronecker square, with determinant one. K = 1: M_0 alone is not zero, one
-head attends to its own patch in the limit; at finite M a uniform head takes the leak back
-(S.finite). One patch: conv(X) = X M_0; on the bare grid its row is 1, with the ring 1/N, which the
-value N·M_0 undoes. ∎
+Proof. *The idea:* one kernel has nine blocks that are independent.
+
+As in Theorem 5, every block M_δ whose δ joins two patches of the image lies in the span of the W_h,
+so N_H is at least the rank of F, whose columns are the flattened M_δ; with two patches a side all
+nine offsets occur.
+
+F holds W_(Pδ+s)[i, j] in the rows s = q - p ∈ {-(P-1), …, P-1}².
+
+Take the box of 3 × 3 ones in the middle of the kernel, in one channel pair. In one dimension, on
+the rows s = P-1, 0, -(P-1) and the columns -1, 0, 1, it has the minor [[1, b, 0], [0, 1, 0], [0, b,
+1]] with b = 1 if P = 2, else 0: determinant one. The box is a product, so in two dimensions the
+minor on the nine pairs is the Kronecker square, with determinant one.
+
+K = 1: M_0 alone is not zero, one head attends to its own patch in the limit; at finite M a uniform
+head takes the leak back (S.finite).
+
+One patch: conv(X) = X M_0; on the bare grid its row is 1, with the ring 1/N, which the value N·M_0
+undoes. ∎
 """
 
 from fractions import Fraction
@@ -143,12 +156,15 @@ CLAIM = Claim(
     evidence=(
         proved(
             "li2021/theorem6.v",
-            covers="positional attention for 3 ≤ K ≤ 2P + 1, and K = 1 by one-hot attention; not: "
-            "limits (S.heads), two heads exactly, one patch a side",
+            covers="attention without content, for some kernel and layers that are exact, for 3 ≤ "
+            "K ≤ 2P + 1; and K = 1 by one head of one-hot attention, for every kernel; not: "
+            "limits (S.heads), two heads exactly, one patch a side, that nine heads do it "
+            "(L21.cor4), (4) of the repair",
         ),
         proved(
             "li2021/theorem6_content.v",
-            covers="content scores that are continuous at the zero image",
+            covers="content, for some kernel and layers that are exact, for 3 ≤ K ≤ 2P + 1, if "
+            "the weights are continuous at the zero image; not: that finite scores are so, limits",
         ),
         certified("L21.theorem6", "*-bound", name="nine heads are needed"),
         certified("L21.theorem6", "K1-P2", name="K = 1: one head in the limit"),

@@ -1,4 +1,9 @@
-"""Stride and dilation: "easily generalised", but not by linearity alone.
+"""Stride and dilation: "easily generalized", but not by linearity alone.
+
+Claimed. The theorem carries over to strides and dilations, since its proof uses only that
+convolution is linear.
+True. For odd K it does, for all dilations, and for strides that divide P or are made by dropping
+pixels afterwards; but the proof uses locality and translation invariance too.
 
 Printed. "This theorem can be easily generalized to these cases [stride greater than 1, dilation].
 Intuitively, we only use the linearity of convolution in our proof, so any variant of convolution
@@ -24,12 +29,18 @@ Errata.
 - Section 3.1 | stride and dilation, "we only use the linearity" | locality and translation too; a
   stride on tokens must divide P
 
-Proof. Pixel p of patch q reads Pq + p + d·t, in the patch q + ⌊(p + d·t)/P⌋; the set of these
-offsets does not depend on q, so Theorem 1's proof applies. Conv_s(X)_i = Conv_1(X)_(si) gives
-(2). On an axis the pixels kept of patch q are the p with s | Pq + p. If s | P these are s | p
-for every q. Conversely patch 0 keeps pixel 0, so if all patches keep the same, s | P. For the
-converse statements: Σ_h A_h X W_h as a matrix over (query, key) × (input, output channel) has
-rank at most N_H, and one-hot heads put the same M_δ at every (q, q + δ). ∎
+Proof. *The idea:* the construction serves every patch if all of them read the same offsets.
+
+Pixel p of patch q reads Pq + p + d·t, in the patch q + ⌊(p + d·t)/P⌋; the set of these offsets does
+not depend on q, so Theorem 1's proof applies.
+
+Conv_s(X)_i = Conv_1(X)_(si) gives (2).
+
+On an axis the pixels kept of patch q are the p with s | Pq + p. If s | P these are s | p for every
+q. Conversely patch 0 keeps pixel 0, so if all patches keep the same, s | P.
+
+For the converse statements: Σ_h A_h X W_h as a matrix over (query, key) × (input, output channel)
+has rank at most N_H, and one-hot heads put the same M_δ at every (q, q + δ). ∎
 """
 
 import numpy as np
@@ -109,8 +120,12 @@ CLAIM = Claim(
     evidence=(
         proved(
             "li2021/variants.v",
-            covers="hard attention: (1), (2), and (3) if s divides P; not: that no layer gives"
-            " another stride, nor limits",
+            covers="hard attention with blocks of W^O, d_O the number of outputs of a token: (1) "
+            "with a head for every offset from -m to m, gaps included, for any m with Pm ≥ "
+            "d(K-1)/2, (2), (3) if s divides P, and that patches keep the same pixels only "
+            "then; not: the count of (1) without the gaps, d_H, an injective embedding, "
+            "larger d_O, that no layer gives another stride, maps that are not invariant "
+            "or not local, limits",
         ),
         certified("L21.variants"),
         bias_saturation_enclosed("distance to hard attention", logits=(8.0, 40.0), keys=(100, 324)),

@@ -1,5 +1,10 @@
 """The explicit W^O of the remark in appendix A.2.
 
+Claimed. An explicit formula gives the output map of the construction from the entries of the
+kernel.
+True. The formula is right for every kernel of odd size, wherever the patches it reads exist, if
+taps are counted from 1 and heads and formula use the same sign of the shift.
+
 Printed. "W^O[(r-1)d + (s-1)D_in + i, (t-1)D_out + j] = W^C[x(r,s,t), y(r,s,t), i, j]", where "when
 the s-th pixel in the (q + δ_r)-th patch is in the receptive field of the t-th pixel in the q-th
 patch, we use (x(r,s,t), y(r,s,t)) to denote its location in the receptive field. Otherwise, we let
@@ -10,17 +15,17 @@ Verified. K odd, places in the receptive field counted from 1 to K, and patches 
 which these patches exist, for every kernel. On each axis x - 1 = Pδ + s - t + (K-1)/2 with s, t
 counted from zero.
 
-Repair. Nothing in the formula; two readings of it are wrong. (1) (0, 0) means "absent", and is free
-because places run over [K] = {1, …, K}; but eq. 1 counts taps from -⌊K/2⌋, where (0, 0) is the
-centre tap. Read with eq. 1's indices, "define W^C_(0,0) = 0" deletes the centre. (2) Lemma 2
-attends where q - k = δ, eq. 14 and this remark to q + δ. Taking both literally, head r attends to q
-- δ_r while its block is that of q + δ_r. For P = 1 that is the convolution with the kernel turned
-by 180°; for P ≥ 2 it is in general no convolution at all, since pixels keep their order within a
-patch while patches trade places.
+Repair. Nothing in the formula; two readings of it are wrong. (1) (0, 0) means that no pixel is
+there, and is free because places run over [K] = {1, …, K}; but eq. 1 counts taps from -⌊K/2⌋, where
+(0, 0) is the centre tap. Read with eq. 1's indices, "define W^C_(0,0) = 0" deletes the centre. (2)
+Lemma 2 attends where q - k = δ, eq. 14 and this remark to q + δ. Taking both literally, head r
+attends to q - δ_r while its block is that of q + δ_r. For P = 1 that is the convolution with the
+kernel turned by 180°; for P ≥ 2 it is in general no convolution at all, since pixels keep their
+order within a patch while patches trade places.
 
 Errata.
-- remark on W^O | index (0, 0) means "absent" | it is the centre tap of eq. 1; another sign is
-  needed
+- remark on W^O | index (0, 0) means that no pixel is there | it is the centre tap of eq. 1; another
+  sign is needed
 
 Proof. Pixel s of patch q + δ stands at P(q + δ) + s, pixel t of patch q at Pq + t, so the former is
 at the shift Pδ + s - t of the latter, and is in its receptive field iff that shift is at most
@@ -122,7 +127,12 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LAYER_EQUALITY,),
     evidence=(
-        proved("li2021/wo.v", covers="the whole claim"),
+        proved(
+            "li2021/wo.v",
+            covers="the formula of Verified, for hard heads at all the offsets, with a ring, and "
+            "that no other W^O makes these heads the convolution on more than m patches a side; "
+            "not: the two wrong readings",
+        ),
         certified("L21.wo"),
         Evidence("the formula, in integers", Level.TESTED, formula_is_convolution),
         Evidence("the library's blocks", Level.TESTED, library_has_these_blocks, quick=False),

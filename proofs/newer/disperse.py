@@ -1,12 +1,20 @@
 """N.disperse: softmax over bounded scores disperses, at exactly this rate; what it costs not to.
 
+Claimed. Softmax must spread its attention ever more thinly as the number of items grows, whatever a
+transformer has learned.
+True. Not judged, as only the abstract was read; it must where scores keep a bounded range, and need
+not where their range grows with the logarithm of the number of items.
+
 Printed. Veličković et al. 2025, abstract: "even for tasks as simple as finding the maximum key, any
 learned circuitry must disperse as the number of items grows at test time. We attribute this to a
 fundamental limitation of the softmax function to robustly approximate sharp functions with
-increasing problem size, prove this phenomenon theoretically". Only the abstract was read; Lemma
-2.1 (scores between two bounds, a temperature above zero: each coefficient is Θ(1/n)) and Theorem
-2.2 (items from a finite set, continuous layers: each coefficient tends to zero) are known here from
-summaries, so nothing is said about their wording.
+increasing problem size, prove this phenomenon theoretically". Hayase and Karakida,
+arXiv:2605.12697, abstract, give the inverse temperature at which softmax concentrates by the number
+of scores near the largest; Yang et al., arXiv:2412.09925, is known by its title, "Simulating Hard
+Attention Using Soft Attention". Only the abstract was read; Lemma 2.1 (scores between two bounds, a
+temperature above zero: each coefficient is Θ(1/n)) and Theorem 2.2 (items from a finite set,
+continuous layers: each coefficient tends to zero) are known here from summaries, so nothing is said
+about their wording.
 
 Verified. Let n scores, divided by the temperature, lie in an interval of length S. (1) Every weight
 lies between 1/(1 + (n-1)e^S) and e^S/(e^S + n - 1); both are attained. So n times a weight lies
@@ -23,18 +31,26 @@ force a dispersed function: with any fixed M ≠ 0, where every weight is Θ(1/n
 are exactly a convolution, a function of (2m+1)² tokens (S.finite); their values grow like n/(e^M -
 1).
 
-Nothing to repair. "Any learned circuitry" holds for those whose scores keep a bounded range as the
-number of items grows. Relative positions whose scores are unbounded, a temperature or a bias of log
-n, escape; and it is the coefficients that disperse, not always the function.
+Repair. Not judged: the paper's text could not be read. "Any learned circuitry" in its abstract
+holds for those whose scores keep a bounded range as the number of items grows. Relative positions
+whose scores are unbounded, a temperature or a bias of log n, escape; and it is the coefficients
+that disperse, not always the function.
 
-Proof. (1) A weight is 1/(1 + Σ e^(s_j - s_k)) over the n - 1 other keys, and each difference lies
-in [-S, S]; all at -S, or all at S, is attained. For S ≥ 0 and n ≥ 1, n/(1 + (n-1)e^S) ≥ e^(-S) and
-n·e^S/(e^S + n - 1) ≤ e^S, both equivalent to e^S ≥ 1; as n → ∞ they tend to these ends. (2)
-e^S/(e^S + n - 1) → 0 iff (n - 1)e^(-S) → ∞. Convex combinations stay in the convex hull of the
+Proof. *The idea:* a weight is 1/(1 + Σ e^(s_j - s_k)) over the n - 1 other keys, and each
+difference lies in [-S, S].
+
+(1) All at -S, or all at S, is attained. For S ≥ 0 and n ≥ 1, n/(1 + (n-1)e^S) ≥ e^(-S) and
+n·e^S/(e^S + n - 1) ≤ e^S, both equivalent to e^S ≥ 1; as n → ∞ they tend to these ends.
+
+(2) e^S/(e^S + n - 1) → 0 iff (n - 1)e^(-S) → ∞. Convex combinations stay in the convex hull of the
 image of a compact set, which is compact; by induction over the layers so are all queries and keys,
-and their products are bounded. (3) The largest weight of range S is e^S/(e^S + n - 1), increasing
-in S, and with e^S = 1 + n(1/ε - 1) it is (1 + n(1/ε - 1))/(n/ε) = 1 - ε + ε/n. (4) S.saturation;
-S.finite, whose values are M_δ/(1 - n/(e^M + n - 1)) = M_δ(e^M + n - 1)/(e^M - 1). ∎
+and their products are bounded.
+
+(3) The largest weight of range S is e^S/(e^S + n - 1), increasing in S, and with e^S = 1 +
+n(1/ε - 1) it is (1 + n(1/ε - 1))/(n/ε) = 1 - ε + ε/n.
+
+(4) S.saturation; S.finite, whose values are M_δ/(1 - n/(e^M + n - 1)) = M_δ(e^M +
+n - 1)/(e^M - 1). ∎
 """
 
 from fractions import Fraction
@@ -196,7 +212,7 @@ def floating_point(run: Run) -> str:
 CLAIM = Claim(
     id="N.disperse",
     source="Veličković et al. 2025 (arXiv:2410.01104), abstract",
-    verdict=Verdict.SHARPENED,
+    verdict=Verdict.NOT_JUDGED,
     kinds=(Kind.LIMIT,),
     evidence=(
         Evidence("bounds in fractions", Level.TESTED, bounds_in_fractions),

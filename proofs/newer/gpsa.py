@@ -1,5 +1,10 @@
 """N.gpsa: gated positional self-attention started as a convolution.
 
+Claimed. ConViT's gated positional attention can express any convolution with one head for each
+pixel of the kernel, and is initialized to start as one.
+True. At odd sizes it can in the limit of sharp attention, with edges repeated, value maps free and
+the gate set to position alone; at the start, content has 27 % of the weight.
+
 Printed. d'Ascoli et al. 2021, Section 2: a positional layer "with N_h heads and learnable relative
 positional encodings (Eq. 4) of dimension D_pos ≥ 3 can express any convolutional layer of filter
 size √N_h × √N_h, by setting" v_h = -α_h(1, -2Δ_1, -2Δ_2), r_δ = (‖δ‖², δ_1, δ_2), W_qry = W_key :=
@@ -44,17 +49,25 @@ with 4 and 16 heads | centres at integers: at half integers a head tends to the 
 - ConViT, Section 3 | "we initialize λ_h = 1", to start as a convolution | a head then has at most
 0.732 of its weight from its position | S.finite
 
-Proof. (1) is S.saturation: v·r_δ = -α|δ - Δ|² + α|Δ|², whose constant softmax drops. The limit is
-S.boundary. (2) The distance of a row to a one-hot row is one minus the weight of the target, and
-that is linear in the row; p ≤ 1. With c = 1/N everywhere and p → 1 the heads tend to g·S_h +
-(1-g)·J, S_h the row of the nearest key and J the uniform one; W_h/g leaves S_h X W_h + (1-g)/g·J X
-W_h. (3) On each axis the two integers next to a half integer are equally near, and nearer than any
+Proof. *The idea:* a sharp head tends to the mean of the keys nearest to its centre, and the gate
+adds a fixed share of another row.
+
+(1) is S.saturation: v·r_δ = -α|δ - Δ|² + α|Δ|², whose constant softmax drops. The limit is
+S.boundary.
+
+(2) The distance of a row to a one-hot row is one minus the weight of the target, and that is linear
+in the row; p ≤ 1. With c = 1/N everywhere and p → 1 the heads tend to g·S_h + (1-g)·J, S_h the row
+of the nearest key and J the uniform one; W_h/g leaves S_h X W_h + (1-g)/g·J X W_h.
+
+(3) On each axis the two integers next to a half integer are equally near, and nearer than any
 other; so the softmax tends to equal weights on their product. On one axis the rows (e_i +
 e_(i+1))/2, i = 1, …, k, are independent and orthogonal to the alternating vector of R^(k+1), so
 they span its complement U, and k² heads span U ⊗ U. Vectors of U that vanish at one end are spanned
-by k - 1 of these rows, and (U ⊗ U) ∩ (V ⊗ V') = (U ∩ V) ⊗ (U ∩ V') for subspaces. (4) XW_val^h =
-X[:, slice h], so the map of head h is W_out[slice h] in its rows of that slice and 0 elsewhere;
-distinct heads have distinct taps, so no two entries of W_out reach the same entry of the kernel. ∎
+by k - 1 of these rows, and (U ⊗ U) ∩ (V ⊗ V') = (U ∩ V) ⊗ (U ∩ V') for subspaces.
+
+(4) XW_val^h = X[:, slice h], so the map of head h is W_out[slice h] in its rows of that slice and 0
+elsewhere; distinct heads have distinct taps, so no two entries of W_out reach the same entry of the
+kernel. ∎
 """
 
 from fractions import Fraction

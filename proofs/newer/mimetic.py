@@ -1,5 +1,10 @@
 """N.mimetic: how far W_Q W_Kᵀ ≈ I and W_V W_O ≈ -I are from a convolution.
 
+Claimed. If query times key weights start near the identity and value times projection weights near
+its negative, attention layers look more like trained ones.
+True. Not judged, as little more than the abstract was read; heads of this kind, on sinusoidal
+positions alone, treat opposite shifts alike, so kernels such as Sobel's are out of their reach.
+
 Printed. Trockman and Kolter 2023, abstract: "we set the product of the query and key weights to be
 approximately the identity, and the product of the value and projection weights to approximately the
 negative identity", so that self-attention layers "look more like their pre-trained counterparts".
@@ -25,20 +30,27 @@ at such a query a convolution with the taps W_δ is at a squared distance of at 
 W_(-δ)‖², the sum over the pairs ±δ. For a kernel that is odd, such as Sobel's, no such layer is
 nearer than zero.
 
-Nothing to repair. The layer is like a convolution as far as this goes: with its largest weight at
-the query, even on each axis, of one sign, the same on all channels. For all kernels W_Q W_Kᵀ must
-turn the features of a position into those of its neighbour; a rotation by ω_i·Δ in the plane of
-each frequency does.
+Repair. Not judged: the paper's text could not be read. The layer is like a convolution as far as
+this goes: with its largest weight at the query, even on each axis, of one sign, the same on all
+channels. For all kernels W_Q W_Kᵀ must turn the features of a position into those of its neighbour;
+a rotation by ω_i·Δ in the plane of each frequency does.
 
-Proof. (1) softmax(ΠSΠᵀ) = Π softmax(S) Πᵀ. The scores are quadratic in X, so to first order the
-weights stay 1/N. A map that reads T tokens misses N - T entries of -1/N, and may have the others.
-The score of another key is at least cγ below the own. Rows sum to one, so attention fixes
-constants. (2) p_q·p_k ≤ |p_q||p_k| = |p_q|²; a weight that is not the largest is at most 1/2. (3)
-cos a cos b + sin a sin b = cos(a - b), which is even in the shift, and greatest at 0. So the
+Proof. *The idea:* such scores are inner products of tokens, and those of positions are largest at
+the query itself.
+
+(1) softmax(ΠSΠᵀ) = Π softmax(S) Πᵀ. The scores are quadratic in X, so to first order the weights
+stay 1/N. A map that reads T tokens misses N - T entries of -1/N, and may have the others. The score
+of another key is at least cγ below the own. Rows sum to one, so attention fixes constants.
+
+(2) p_q·p_k ≤ |p_q||p_k| = |p_q|²; a weight that is not the largest is at most 1/2.
+
+(3) cos a cos b + sin a sin b = cos(a - b), which is even in the shift, and greatest at 0. So the
 weights at δ and -δ are equal and at most that at 0: at most 1/3 where both exist. A head
 contributes a_h(δ)W_h at both δ and -δ, so the layer's taps satisfy V_δ = V_(-δ), and ‖W_δ - V‖² +
 ‖W_(-δ) - V‖² ≥ ½‖W_δ - W_(-δ)‖², with equality at the mean. If W_(-δ) = -W_δ that is ‖W_δ‖² +
-‖W_(-δ)‖². The rotation: turning p_q by ω_iΔ gives p_(q+Δ), so the score is greatest at δ = Δ. ∎
+‖W_(-δ)‖².
+
+The rotation: turning p_q by ω_iΔ gives p_(q+Δ), so the score is greatest at δ = Δ. ∎
 """
 
 from fractions import Fraction
@@ -200,7 +212,7 @@ def odd_kernels(run: Run) -> str:
 CLAIM = Claim(
     id="N.mimetic",
     source="Trockman and Kolter 2023 (arXiv:2305.09828), abstract and Section 1",
-    verdict=Verdict.SHARPENED,
+    verdict=Verdict.NOT_JUDGED,
     kinds=(Kind.IDENTITY,),
     evidence=(
         Evidence("equivariance", Level.TESTED, equivariance),

@@ -1,5 +1,10 @@
 """N.rope: rotary heads that look at one distance, and their price.
 
+Claimed. With rotary position encodings (RoPE), a head can attend most to any given relative
+distance.
+True. It can for every query but zero, at that distance alone, but no size of queries and keys
+serves every length: the lead over other distances vanishes as sequences grow.
+
 Printed. Barbero et al. 2024, Proposition 3.1: "Given any query q and any relative distance r ∈ ℤ,
 we can find a key k such that the attention value is maximal at distance r with RoPE." Theorem 5.3,
 in substance: for d = 2 a head with RoPE can attend to its own position, or to the one before, with
@@ -30,17 +35,24 @@ Nothing to repair. The proposition says neither that the maximum is at no other 
 0 gives, nor by how much it is ahead; with the angles of (3) the price grows with the logarithm of
 the number of tokens.
 
-Proof. (1) k = R^(-r)q, up to the direction in which distances are counted, turns each pair back, so
-the score is Σ‖q^(k)‖² cos(g_k·d). The g_k are algebraic and not zero and π is transcendental: g_k·d
-is a multiple of 2π for d = 0 alone, so each pair with q^(k) ≠ 0 loses something at every other d.
+Proof. *The idea:* every pair of coordinates turns at its own rate, and all have made whole turns at
+the target alone.
+
+(1) k = R^(-r)q, up to the direction in which distances are counted, turns each pair back, so the
+score is Σ‖q^(k)‖² cos(g_k·d). The g_k are algebraic and not zero and π is transcendental: g_k·d is
+a multiple of 2π for d = 0 alone, so each pair with q^(k) ≠ 0 loses something at every other d.
+
 (2) Count d·g_k/2π modulo 1: of the p numbers for each of d = 0, …, M^p two lie in the same of M^p
 boxes of side 1/M; their difference is a d ≤ N - 1 at which every angle is within 2π/M of a whole
 turn. There 1 - cos x ≤ x²/2; with phases, cos φ - cos(x + φ) ≤ |x|. A weight of at least 1 - ε
-leaves at most ε to a key that is behind by the lead: e^(-lead) ≤ ε/(1 - ε). (3) Where d ≠ 0 on some
-axis, with |d| < 2^n there, let 2^s be the largest power of two that divides it; the pair that turns
-2^(-s-1) per token has made an odd number of half turns and contributes -c in place of c. At d =
-2^(n-1) all other pairs of the axis have made whole turns. (4) Softmax: the N - 1 other keys have at
-most (N - 1)e^-γ/(1 + (N - 1)e^-γ) of the weight; Lemma 1 of C20 does the rest. ∎
+leaves at most ε to a key that is behind by the lead: e^(-lead) ≤ ε/(1 - ε).
+
+(3) Where d ≠ 0 on some axis, with |d| < 2^n there, let 2^s be the largest power of two that divides
+it; the pair that turns 2^(-s-1) per token has made an odd number of half turns and contributes -c
+in place of c. At d = 2^(n-1) all other pairs of the axis have made whole turns.
+
+(4) Softmax: the N - 1 other keys have at most (N - 1)e^-γ/(1 + (N - 1)e^-γ) of the weight; Lemma 1
+of C20 does the rest. ∎
 """
 
 from itertools import product

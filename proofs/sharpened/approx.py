@@ -1,5 +1,11 @@
 """S.approx: under a head budget one comes within one head of the optimum, by a construction.
 
+Claimed. There is an error that no N heads can beat when they approximate a convolution, by the
+singular values of the kernel, and N + 1 heads reach it.
+True. They do, by a construction with finite scores and one set of weights for every image size,
+judged at queries away from the border; the best error of N heads lies between this bound and that
+for one head fewer.
+
 Printed. Of matrices: Gillis and Kumar, SIAM J. Matrix Anal. Appl. 36 (2015), 1404-1424,
 arXiv:1410.7220: where one factor is nonnegative, the error at rank r is at most that of the best
 approximation of rank r - 1 without signs. Ours is the translation to attention, with one set of
@@ -21,15 +27,21 @@ enclosure of its distance; that it is the optimum is not claimed.
 
 Nothing to repair.
 
-Proof. At an interior query the layer puts Σ_h W_h a_h(δ) at the offset δ. As a
-matrix with the columns vec(·) that has rank at most N, so its squared distance from F is at least
-Σ_(i>N) σ_i² (Eckart and Young), and what the layer puts at other keys only adds. *Reached:* the
-construction of S.kernel takes any matrix of rank N - 1 in place of F, here the truncated singular
-value decomposition, and computes it with N heads, exactly and with nothing at other keys. *All N
-directions:* take c_i = y + κ_i v_i ≥ 0 as the heads' weights at the offsets, with a share λ of the
-uniform row each. They span the same space, F_N = Σ C_i c_i, and with the maps (Σ c_i + λ) C_i the
-layer puts F_N + λ(ΣC)J in all. F - F_N is orthogonal to the C_i, so over n keys the distance is
-Σ_(i>N) σ_i² + λ²|ΣC|²/n. ∎
+Proof. *The idea:* bound the error by Eckart and Young, and build S.kernel's heads for the truncated
+decomposition.
+
+At an interior query the layer puts Σ_h W_h a_h(δ) at the offset δ. As a matrix with the columns
+vec(·) that has rank at most N, so its squared distance from F is at least Σ_(i>N) σ_i² (Eckart and
+Young), and what the layer puts at other keys only adds.
+
+*Reached:* the construction of S.kernel takes any matrix of rank N - 1 in place of F, here the
+truncated singular value decomposition, and computes it with N heads, exactly and with nothing at
+other keys.
+
+*All N directions:* take c_i = y + κ_i v_i ≥ 0 as the heads' weights at the offsets, with a share λ
+of the uniform row each. They span the same space, F_N = Σ C_i c_i, and with the maps (Σ c_i + λ)
+C_i the layer puts F_N + λ(ΣC)J in all. F - F_N is orthogonal to the C_i, so over n keys the
+distance is Σ_(i>N) σ_i² + λ²|ΣC|²/n. ∎
 """
 
 from fractions import Fraction
@@ -196,8 +208,10 @@ CLAIM = Claim(
     evidence=(
         proved(
             "sharpened/approx.v",
-            covers="N + 1 heads at finite scores reach what N heads of any sign reach; "
-            "not: singular values, nor the rows that reach Σ_(i>N) σ_i²",
+            covers="N + 1 heads at finite scores, with a ring, come as near per query, in the "
+            "squared distance of the row, as N given heads of any sign, free of content, do at an "
+            "interior query, with one set of numbers for every image size; not: singular values, "
+            "nor the rows that reach Σ_(i>N) σ_i²",
         ),
         certified("S.approx"),
         Evidence("distances in fractions", Level.TESTED, distances_in_fractions, quick=False),

@@ -1,9 +1,14 @@
 """S.barrier: no fixed number of quadratic heads is exact at every image size.
 
-Printed. Nowhere: ours. C20 takes the limit α → ∞ and does not ask whether finite α could be exact,
-as S.finite's and S.dp1's heads are. (That n Gaussians of one width, combined, have at most n - 1
-zeros, and of different widths 2n - 2, is known: Hummel and Gidas 1984; Kalai, Moitra and Valiant
-2010, Proposition 7.)
+Claimed. No fixed number of heads with the quadratic scores of Cordonnier et al., at finite
+sharpness, is exactly a convolution at every image size.
+True. None is, for any kernel but zero and any value maps: it takes at least about as many heads as
+the image has tokens on a side if all are equally sharp, and half as many otherwise.
+
+Printed. Not from a paper: our own result. C20 takes the limit α → ∞ and does not ask whether finite
+α could be exact, as S.finite's and S.dp1's heads are. (That n Gaussians of one width, combined,
+have at most n - 1 zeros, and of different widths 2n - 2, is known: Hummel and Gidas 1984; Kalai,
+Moitra and Valiant 2010, Proposition 7.)
 
 Verified. Let H heads with the scores -α_h|k - q - Δ_h|², 0 < α_h < ∞, any centres Δ_h and any value
 maps be exactly the zero-padded convolution with a kernel that is not zero, on images with more
@@ -17,26 +22,37 @@ So no fixed number of quadratic heads serves every image size, even for a kernel
 Nothing to repair. In one dimension generic centres succeed first at H = N² - N + 1 for K = 1, and
 at N² for K = 3 with a ring (N ≤ 4): what is needed lies between N and N², and which is open.
 
-Proof. Let M_δ ≠ 0 have a nonzero entry, w_h be that entry of head h's map, and (by a mirror) δ ≥ 0
-on the axis. Look from a query q at the first token of the axis: q + δ is a token, as |δ| ≤ r < N
-and likewise on the other axis, and the keys r + 1, …, N - 1 are out of reach. Along the row of keys
-that holds q + δ, with k on the axis, head h gives key k the weight C_h·e^(-α_h(k - Δ'_h)²), C_h >
-0: the share of the other axis and the normaliser do not depend on k. So
+Proof. *The idea:* along an axis the layer is a combination of H Gaussians, and such a combination
+has few zeros.
+
+Let M_δ ≠ 0 have a nonzero entry, w_h be that entry of head h's map, and (by a mirror) δ ≥ 0 on the
+axis.
+
+Look from a query q at the first token of the axis: q + δ is a token, as |δ| ≤ r < N and likewise on
+the other axis, and the keys r + 1, …, N - 1 are out of reach. Along the row of keys that holds q +
+δ, with k on the axis, head h gives key k the weight C_h·e^(-α_h(k - Δ'_h)²), C_h > 0: the share of
+the other axis and the normaliser do not depend on k. So
 
     f(k) = Σ_h C_h w_h e^(-α_h(k - Δ'_h)²)
 
-is zero at the N - 1 - r integers from r + 1 to N - 1, and not at the key δ. (1) f(k) = e^(-αk²)
-Σ_h b_h x_h^k with x_h = e^(2αΔ'_h) > 0. Take heads of equal x_h together; a combination of H'
-distinct exponentials that is zero at H' consecutive integers has coefficients zero, by
-Vandermonde's determinant. So N - 1 - r < H' ≤ H. (2) A combination f ≠ 0 of n Gaussians has at most
-2n - 2 real zeros. By induction: let the narrowest have the width s. f is what the heat equation
-makes in the time that belongs to s of a combination g of point masses, one for each head of this
-width, and of Gaussians that were wider and are now narrower. Heat does not increase the number of
-sign changes (Karlin 1968); off the masses g is a combination of the n - n_s other Gaussians, with
-at most 2(n - n_s) - 2 of them, and each point mass adds at most two. If all have one width there
-are at most n - 1. Zeros of even order: add ±η times one of the Gaussians; each such zero becomes
-two sign changes for one of the two signs, so half of them or more do for one sign, and the number
-of zeros is at most that of the sign changes then. So N - 1 - r ≤ 2H - 2. ∎
+is zero at the N - 1 - r integers from r + 1 to N - 1, and not at the key δ.
+
+(1) f(k) = e^(-αk²) Σ_h b_h x_h^k with x_h = e^(2αΔ'_h) > 0. Take heads of equal x_h together; a
+combination of H' distinct exponentials that is zero at H' consecutive integers has coefficients
+zero, by Vandermonde's determinant. So N - 1 - r < H' ≤ H.
+
+(2) A combination f ≠ 0 of n Gaussians has at most 2n - 2 real zeros.
+
+*By induction:* let the narrowest have the width s. f is what the heat equation makes in the time
+that belongs to s of a combination g of point masses, one for each head of this width, and of
+Gaussians that were wider and are now narrower. Heat does not increase the number of sign changes
+(Karlin 1968); off the masses g is a combination of the n - n_s other Gaussians, with at most 2(n -
+n_s) - 2 of them, and each point mass adds at most two. If all have one width there are at most
+n - 1.
+
+*Zeros of even order:* add ±η times one of the Gaussians; each such zero becomes two sign changes
+for one of the two signs, so half of them or more do for one sign, and the number of zeros is at
+most that of the sign changes then. So N - 1 - r ≤ 2H - 2. ∎
 """
 
 from itertools import pairwise
@@ -209,7 +225,8 @@ CLAIM = Claim(
     evidence=(
         proved(
             "sharpened/barrier.v",
-            covers="(1), on the second axis of an image; not: (2), different sharpness",
+            covers="(1), on the second axis of an image, for weights share·x_h^k·rest_h, as heads "
+            "of one α have; not: that they have this form, (2), different sharpness",
         ),
         certified("S.barrier"),
         Evidence("Vandermonde's determinant", Level.TESTED, vandermonde),

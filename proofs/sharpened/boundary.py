@@ -1,10 +1,15 @@
 """S.boundary: what attention computes on the bare grid: the edge repeated, or the mean.
 
-Printed. Nowhere: ours. Cordonnier et al. 2020 and Li et al. 2021 leave the border open. Without a
-ring the quadratic heads compute, in the limit, the convolution in which every token outside the
-grid is replaced by the nearest token of the grid, and the one-hot biases the one in which it is
-replaced by the mean of all tokens; the latter exactly at finite M, with the uniform head of
-S.finite.
+Claimed. With no tokens around the image, quadratic heads compute in the limit the convolution that
+repeats the edge, and one-hot biases the one that sees the mean of all tokens outside.
+True. They do, for every kernel and grid, and one uniform head more makes the biases exact at finite
+parameters; on patches it is a whole patch, not a pixel, that is repeated or averaged.
+
+Printed. Not from a paper: our own result. Cordonnier et al. 2020 and Li et al. 2021 leave the
+border open. Without a ring the quadratic heads compute, in the limit, the convolution in which
+every token outside the grid is replaced by the nearest token of the grid, and the one-hot biases
+the one in which it is replaced by the mean of all tokens; the latter exactly at finite M ≠ 0, with
+the uniform head of S.finite.
 
 Verified. The same, for every kernel and grid, N counting the grid's tokens. For P = 1 these are
 `conv(padding="EDGE")` and `conv(padding="MEAN")`; for P > 1 the nearest patch is not the nearest
@@ -13,14 +18,20 @@ is below 1 - θ(α)^-axes (S.saturation), at the border too.
 
 Nothing to repair.
 
-Proof. *Quadratic*: on a rectangle |k - (q+Δ)|² is a sum over the axes, and on each axis the nearest
-key is the clipped coordinate, the only one at that distance as q + Δ is an integer point. So the
-head tends to the one-hot row of the projection of q + Δ, which is the token that repeating the
-edge puts there; Lemma 1 of C20 does the rest. *Bias*: a head whose key is missing has N equal
-scores and the row J, at every M, so it reads the mean; the others tend to their keys. *With the
-correction*: head δ has (1-ε)S_δ + εJ or J, and the map M_δ/(1-ε); the uniform head has the map
--ε/(1-ε)·ΣM_δ. An offset inside leaves S_δ X M_δ + ε/(1-ε)·J X M_δ, one outside (1 + ε/(1-ε))·J X
-M_δ; the uniform head takes ε/(1-ε)·J X M_δ from each. What is left outside is the mean's part. ∎
+Proof. *The idea:* a head whose target is missing attends to the nearest key, or to all keys alike.
+
+*Quadratic*: on a rectangle |k - (q+Δ)|² is a sum over the axes, and on each axis the nearest key is
+the clipped coordinate, the only one at that distance as q + Δ is an integer point. So the head
+tends to the one-hot row of the projection of q + Δ, which is the token that repeating the edge puts
+there; Lemma 1 of C20 does the rest.
+
+*Bias*: a head whose key is missing has N equal scores and the row J, at every M, so it reads the
+mean; the others tend to their keys.
+
+*With the correction*: head δ has (1-ε)S_δ + εJ or J, and the map M_δ/(1-ε); the uniform head has
+the map -ε/(1-ε)·ΣM_δ. An offset inside leaves S_δ X M_δ + ε/(1-ε)·J X M_δ, one outside (1 +
+ε/(1-ε))·J X M_δ; the uniform head takes ε/(1-ε)·J X M_δ from each. What is left outside is the
+mean's part. ∎
 """
 
 from fractions import Fraction
@@ -196,12 +207,15 @@ CLAIM = Claim(
     evidence=(
         proved(
             "sharpened/boundary.v",
-            covers="the bias: the mean for every missing token, exactly and in the limit",
+            covers="the bias: the mean for every missing token, exactly for M ≠ 0 with the uniform "
+            "head; without it up to N/(N + e^M - 1) times a remainder free of M, for each output "
+            "of each image",
         ),
         proved(
             "sharpened/boundary_clamped.v",
-            covers="the quadratic encoding: the edge repeated, in the limit; not: the bound 1 "
-            "- θ(α)^-axes",
+            covers="the quadratic encoding on two axes, over an ordered field: the edge repeated "
+            "by hard heads, and up to e^-α times a number free of α for each output of "
+            "each image; not: the bound 1 - θ(α)^-axes",
         ),
         certified_identities(
             "S.boundary", "the nearest key is the edge repeated", "edge", pattern="edge*"

@@ -1,11 +1,16 @@
 """S.content: the bounds on heads hold for attention to content too, if it is continuous at zero.
 
-Printed. Nowhere: ours. Let the weights A_h(X) of a layer be continuous in the image X at
-zero. If the layer is a convolution, then its N_H heads obey the lower bounds for heads without
-content, S.heads and S.kernel, with the attention A_h(0). Those that ask for one head more than the
-rank need A_h(0) > 0, as finite scores have it. Whatever else the layer is, the map X ↦ Σ_h A_h(0) X
-W_h, its derivative at X = 0 where positions are not in the values, is N_H content-free heads, and
-S.approx bounds its distance from any convolution.
+Claimed. The lower bounds on the number of heads that attend by position hold for attention to
+content too, if its weights are continuous at the zero image.
+True. They do for layers that are exactly a convolution; without continuity, or with positions added
+to the values, they can fail, and for limits of such layers they are not shown.
+
+Printed. Not from a paper: our own result. Let the weights A_h(X) of a layer be continuous in the
+image X at zero. If the layer is a convolution, then its N_H heads obey the lower bounds for heads
+without content, S.heads and S.kernel, with the attention A_h(0). Those that ask for one head more
+than the rank need A_h(0) > 0, as finite scores have it. Whatever else the layer is, the map X ↦ Σ_h
+A_h(0) X W_h, its derivative at X = 0 where positions are not in the values, is N_H content-free
+heads, and S.approx bounds its distance from any convolution.
 
 Verified. The same, for scores from content with biases on queries and keys, scaled or not: at X = 0
 such scores are the same for all keys, and the layer's derivative there is its positional attention
@@ -16,23 +21,30 @@ head's derivative at X = 0 has rank up to D + 2 in D channels, not 1.
 
 Nothing to repair.
 
-Proof. Let layer(X) = Σ_h A_h(X) X W_h + b be conv(X) + b', for all X. At X = 0 b = b'. For t > 0
-conv(X) = layer(tX)/t - b/t = Σ_h A_h(tX) X W_h, which tends to Σ_h A_h(0) X W_h as t → 0. So the
-layer with the fixed attention A_h(0) is the convolution, and the bounds apply to it: in the limit
-where some weight may be zero, with the one head more where A_h(0) > 0, for then 0 = Σ_h a_h(σ) W_h
-with positive a_h(σ) at a key that the convolution does not read makes the W_h dependent. Without a
-convolution, (layer(tX) - b)/t tends to Σ_h A_h(0) X W_h all the same, which S.approx bounds;
-nothing follows for the layer away from 0. With scores (X_q Q + a)·(X_k K + c)/s + B_qk, A(0) is the
-softmax of a·c/s + B_qk, that is of B_qk, and positive where all B_qk are finite.
+Proof. *The idea:* small images see the attention of the zero image.
+
+Let layer(X) = Σ_h A_h(X) X W_h + b be conv(X) + b', for all X. At X = 0 b = b'. For t > 0 conv(X) =
+layer(tX)/t - b/t = Σ_h A_h(tX) X W_h, which tends to Σ_h A_h(0) X W_h as t → 0. So the layer with
+the fixed attention A_h(0) is the convolution, and the bounds apply to it: in the limit where some
+weight may be zero, with the one head more where A_h(0) > 0, for then 0 = Σ_h a_h(σ) W_h with
+positive a_h(σ) at a key that the convolution does not read makes the W_h dependent.
+
+Without a convolution, (layer(tX) - b)/t tends to Σ_h A_h(0) X W_h all the same, which S.approx
+bounds; nothing follows for the layer away from 0.
+
+With scores (X_q Q + a)·(X_k K + c)/s + B_qk, A(0) is the softmax of a·c/s + B_qk, that is of B_qk,
+and positive where all B_qk are finite.
 
 (1) A matrix W with x W xᵀ ≥ 0 and x W (xR)ᵀ ≥ 0 for all rows x, R the rotation, has x W = α(x) x +
 β(x) xR with α = x W xᵀ/|x|², β = x W (xR)ᵀ/|x|², both nonnegative and bounded. Those W are a cone
-with inner points such as I + R, so nine of them span all four dimensions. Let the first head give
-the key q + δ the weight α_δ(X_(q+δ))/c, the second β_δ(X_(q+δ))/c, and what is left to a token of
-the zero ring. α and β do not depend on |x|, so they have no limit at 0. (2) The derivative has the
-further term A'(0)[X] P W. For X at a key k other than the query's it is a_k·(u·X_k)(P_k - P̄)W,
-with u the same for all k and P̄ the mean of P by the weights: with a_k X_k W that spans 1 + D
-dimensions at most, and the query's own key adds one. ∎
+with inner points such as I + R, so nine of them span all four dimensions.
+
+Let the first head give the key q + δ the weight α_δ(X_(q+δ))/c, the second β_δ(X_(q+δ))/c, and what
+is left to a token of the zero ring. α and β do not depend on |x|, so they have no limit at 0.
+
+(2) The derivative has the further term A'(0)[X] P W. For X at a key k other than the query's it is
+a_k·(u·X_k)(P_k - P̄)W, with u the same for all k and P̄ the mean of P by the weights: with a_k X_k
+W that spans 1 + D dimensions at most, and the query's own key adds one. ∎
 """
 
 from dataclasses import replace
@@ -267,12 +279,15 @@ CLAIM = Claim(
     evidence=(
         proved(
             "sharpened/content.v",
-            covers="the transfer from content to positional attention; not: the two "
-            "counterexamples",
+            covers="the transfer to A_h(0), if the layer is a convolution; not: the derivative of "
+            "other layers, scores from queries and keys, the two counterexamples",
         ),
         proved(
             "sharpened/content_bounds.v",
-            covers="N_H ≥ ρ, and ≥ ρ + 1 at finite scores, for scores continuous at zero",
+            covers="on more than m rows and n columns of tokens N_H ≥ rank F for weights "
+            "continuous at zero; one more if A_h(0) is nowhere zero, F ≠ 0, and some query has a "
+            "token of the image outside its field or some M_δ = 0; not: limits, that finite scores "
+            "give such weights",
         ),
         certified("S.content"),
         Evidence("one-hot layers with content", Level.TESTED, one_hot_layers, quick=False),

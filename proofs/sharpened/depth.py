@@ -1,7 +1,13 @@
 """S.depth: two layers of K and K + 1 heads do exactly what one takes K² + 1 for, if the rank is K².
 
-Printed. Nowhere: ours. (That a convolution of rank one in its taps is a product of two line
-convolutions is old; here no tap has to factor, as layer 1 keeps its shifts in separate channels.)
+Claimed. Two layers of K and K + 1 heads do exactly what one layer takes K² + 1 heads for, if the
+kernel has the full rank K².
+True. They do at every image size, with zero tokens around the image and wide layers, and no two
+linear layers do with fewer where some query has a token of the image outside its receptive field.
+
+Printed. Not from a paper: our own result. (That a convolution of rank one in its taps is a product
+of two line convolutions is old; here no tap has to factor, as layer 1 keeps its shifts in separate
+channels.)
 
 Verified. Let L content-free layers of H_1, …, H_L heads, with nothing but linear maps of the
 channels between them, compose to a zero-padded convolution of rank ρ = rank F on images of m + 1
@@ -23,19 +29,25 @@ field, 2K + 1 are the least over two layers: for K = 3, six and seven heads inst
 Nothing to repair. (The library lays as many zero tokens on both sides as the longer side of the
 reach. On 2 × 2 images no token is outside, and 3 + 3 heads at finite scores can be exact.)
 
-Proof. (1) Σ_g A²_g (Σ_h A¹_h X W_h + b) W'_g = Σ_gh (A²_g A¹_h) X (W_h W'_g) + b': a layer again,
-content-free, with H_1·H_2 heads; so for L layers by induction. A skip connection is a head with the
-attention I and the map I. S.heads' bound for one layer (F factors through as many dimensions as
-there are heads, and matrices of rank at most that number are a closed set) is (1). With exactly ρ
-heads the composed maps would be independent, as they span F's columns; a token of the image outside
-the receptive field has Σ a_gh W_h W'_g = 0, and so the weight zero from every pair. But a pair of
-which one head has positive weights, and the other too or is the skip, has positive weights at the
-tokens of the image; likewise for L layers.
+Proof. *The idea:* two layers are one layer, whose heads are the pairs of theirs.
 
-(2) Let c = ε/(1 - ε), and m be the sum of the image's tokens. Head a of layer 1 has the row
-(1 - ε)S_(a,0) + εJ over N_1 keys and writes X/(1 - ε) into block a: Y_a(p) = X_(p+(a,0)) + c·m/N_1.
+(1) Σ_g A²_g (Σ_h A¹_h X W_h + b) W'_g = Σ_gh (A²_g A¹_h) X (W_h W'_g) + b': a layer again,
+content-free, with H_1·H_2 heads; so for L layers by induction.
+
+A skip connection is a head with the attention I and the map I. S.heads' bound for one layer (F
+factors through as many dimensions as there are heads, and matrices of rank at most that number are
+a closed set) is (1).
+
+With exactly ρ heads the composed maps would be independent, as they span F's columns; a token of
+the image outside the receptive field has Σ a_gh W_h W'_g = 0, and so the weight zero from every
+pair. But a pair of which one head has positive weights, and the other too or is the skip, has
+positive weights at the tokens of the image; likewise for L layers.
+
+(2) Let c = ε/(1 - ε), and m be the sum of the image's tokens. Head a of layer 1 has the row (1 -
+ε)S_(a,0) + εJ over N_1 keys and writes X/(1 - ε) into block a: Y_a(p) = X_(p+(a,0)) + c·m/N_1.
 Layer 1 has N_2 outputs, those at the zero tokens included, and these are so many that each block
 holds each token of the image once: ΣY_a/N_2 = γ·m/N_1 with γ = N_1/N_2 + c, the same for all a.
+
 Head b of layer 2 sees (1 - ε)Y(q + (0, b)) + ε·γ·m/N_1 in each block. With the maps M_ab/(1 - ε)
 from block a these heads give the convolution plus (c + cγ)(m/N_1)ΣM_ab, and a uniform head sees
 γ·m/N_1: its map is -c(1 + 1/γ) times the sum of M_ab over b, from block a. In the limit ε = 0.
@@ -163,11 +175,16 @@ CLAIM = Claim(
     evidence=(
         proved(
             "sharpened/depth.v",
-            covers="(1), for two layers, which compose to one; not: limits",
+            covers="(1) for two layers: at least ρ, a skip connection as a head; one more where "
+            "all weights are positive, so without skips, if ρ > 0 and some token of the image is "
+            "out of reach or some M_δ = 0; not: more layers, limits, one more beside a skip",
         ),
         proved(
             "sharpened/depth_limit.v",
-            covers="(2) in the limit, with hard attention; not: at finite scores",
+            covers="(2) with hard attention, for odd K without dilation, by 2m + 1 and 2n + 1 "
+            "heads, with layer 1 on the rows of the image and n zero columns on each side, "
+            "its keys in a ring of m × n zero tokens; not: wider rings, the limit itself, "
+            "finite scores, even K, dilation",
         ),
         certified(
             "S.depth",

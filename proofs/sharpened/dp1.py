@@ -1,9 +1,14 @@
 """S.dp1: one positional feature already expresses every convolution, exactly.
 
-Printed. Nowhere: ours. Cordonnier et al. 2020, Theorem 1, asks for D_p ≥ 3. One positional feature
-is enough: with r_δ = log t_δ on Δ_K for distinct rationals t_δ ≠ 1, zero elsewhere, and v_h = h,
-the K² + 1 heads h = 0, …, K² express every convolution exactly; in the limit the K² heads 1, …, K²
-do, with r_δ = M + log t_δ. For K ≥ 3 no such heads are one-hot.
+Claimed. One positional feature is enough for K² + 1 heads to express every K × K convolution
+exactly, where Cordonnier et al. ask for three.
+True. It is, with zero tokens around the image and value maps that know the number of keys, but
+rounding errors grow fast: float64 will do for nine offsets, and not for 25.
+
+Printed. Not from a paper: our own result. Cordonnier et al. 2020, Theorem 1, asks for D_p ≥ 3. One
+positional feature is enough: with r_δ = log t_δ on Δ_K for distinct rationals t_δ ≠ 1, zero
+elsewhere, and v_h = h, the K² + 1 heads h = 0, …, K² express every convolution exactly; in the
+limit the K² heads 1, …, K² do, with r_δ = M + log t_δ. For K ≥ 3 no such heads are all one-hot.
 
 Verified. The same, for T token offsets in place of K² (so on patches and sequences too), t_δ
 positive, at every query whose offsets are all keys, hence zero-padded with a ring. The value maps
@@ -16,13 +21,18 @@ relative errors of the weights by up to κ, computed exactly: 140 for T = 3, 1.6
 1.7·10²¹ for T = 25. The construction refuses a dtype of unit roundoff u where κ·u > 2⁻⁷; that
 leaves float64 and float32 for T = 3, float64 for T = 9, none for T = 25.
 
-Proof. Before normalisation head h has the row 1 + Σ_δ (t_δ^h - 1)e_(q+δ), of sum Z_h at every such
-query. As 1 and the t_δ are T + 1 distinct numbers, there are polynomials L_δ(z) = Σ_h V_hδ z^h of
-degree T with L_δ(t_δ) = 1 and L_δ = 0 at the others. With the maps Z_h Σ_δ V_hδ M_δ the layer's row
-for M_δ is L_δ(1)·1 + Σ_δ' (L_δ(t_δ') - L_δ(1))e_(q+δ') = e_(q+δ). In the limit the rows are Σ_δ
-t_δ^h e_(q+δ)/Σ_δ t_δ^h, and the T powers h = 1, …, T suffice, with L_δ(0) = 0. One-hot heads: if
-r_1 ≤ r_2 ≤ r_3 then v·r_2 ≤ max(v·r_1, v·r_3), so the weight at the second offset is at most that
-of one of the others, and at most 1/2. ∎
+Proof. *The idea:* the heads are the powers of t_δ, and polynomials in t tell the offsets apart.
+
+Before normalisation head h has the row 1 + Σ_δ (t_δ^h - 1)e_(q+δ), of sum Z_h at every such query.
+As 1 and the t_δ are T + 1 distinct numbers, there are polynomials L_δ(z) = Σ_h V_hδ z^h of degree T
+with L_δ(t_δ) = 1 and L_δ = 0 at the others. With the maps Z_h Σ_δ V_hδ M_δ the layer's row for M_δ
+is L_δ(1)·1 + Σ_δ' (L_δ(t_δ') - L_δ(1))e_(q+δ') = e_(q+δ).
+
+In the limit the rows are Σ_δ t_δ^h e_(q+δ)/Σ_δ t_δ^h, and the T powers h = 1, …, T suffice, with
+L_δ(0) = 0.
+
+*One-hot heads:* if r_1 ≤ r_2 ≤ r_3 then v·r_2 ≤ max(v·r_1, v·r_3), so the weight at the second
+offset is at most that of one of the others, and at most 1/2. ∎
 """
 
 from fractions import Fraction
@@ -166,16 +176,26 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LAYER_EQUALITY,),
     evidence=(
-        proved("sharpened/dp1.v", covers="exactly, with T + 1 heads; not: the conditioning"),
+        proved(
+            "sharpened/dp1.v",
+            covers="exactly, with T + 1 heads, for odd K with a ring; not: queries without a ring, "
+            "other sets of offsets, the conditioning",
+        ),
         proved(
             "sharpened/dp1_limit.v",
-            covers="T heads with the limits of the weights are the convolution",
+            covers="T heads with the limits of the weights are the convolution, for odd K with a "
+            "ring",
         ),
         proved(
             "sharpened/dp1_tends.v",
-            covers="the layers of T heads at finite scores tend to the convolution as M → ∞",
+            covers="the layers of T heads at finite scores tend to the convolution as M → ∞, at "
+            "each output of each image, for odd K with a ring",
         ),
-        proved("sharpened/dp1_one_hot.v", covers="no one-hot heads for three offsets or more"),
+        proved(
+            "sharpened/dp1_one_hot.v",
+            covers="of three offsets or more one has at most half of the weight in every head, if "
+            "all offsets are keys",
+        ),
         certified("S.dp1", covers="t_δ = 2, …, T + 1"),
         Evidence("the layer in fractions", Level.TESTED, rational_layer),
         Evidence("no one-hot head", Level.TESTED, no_one_hot_head),

@@ -1,9 +1,14 @@
 """S.dp2: two positional features give one-hot heads on any finite image.
 
-Printed. Nowhere: ours. Cordonnier et al. 2020, Theorem 1, asks for D_p ≥ 3. Two features give one-
-hot heads on every finite image: number the shifts of Δ_K by n, give all other shifts one further
-number, and take r_δ = (n, n²). With α a power of two this is exact up to n = 4096 in float32 and 16
-in bfloat16; with other α rounding sets in earlier.
+Claimed. Two positional features are enough for heads that attend to a single token each, on any
+finite image, where Cordonnier et al. ask for three.
+True. They are, in the limit of sharp scores, and so for the convolution with zero tokens around the
+image; float32 can hold the scores exactly for 4096 offsets, bfloat16 for only 16.
+
+Printed. Not from a paper: our own result. Cordonnier et al. 2020, Theorem 1, asks for D_p ≥ 3. Two
+features give one- hot heads on every finite image: number the shifts of Δ_K by n, give all other
+shifts one further number, and take r_δ = (n, n²). With α a power of two this is exact up to n =
+4096 in float32 and 16 in bfloat16; with other α rounding sets in earlier.
 
 Verified. The same, in the limit α → ∞, for T token offsets numbered 0, …, T - 1 and every other
 shift numbered T: with v_Δ = α(2n_Δ, -1) the total variation between a head's row and the
@@ -125,9 +130,14 @@ CLAIM = Claim(
     evidence=(
         proved(
             "sharpened/dp2.v",
-            covers="the total variation of a head; not: rounding",
+            covers="the total variation of a head is at most (N - 1)e^-α for α > 0; not: that it "
+            "is below, nor rounding",
         ),
-        proved("sharpened/dp2_limit.v", covers="T heads tend to the convolution with a ring"),
+        proved(
+            "sharpened/dp2_limit.v",
+            covers="T heads tend to the convolution as α → ∞, at each output of each image, for "
+            "odd K with a ring; not: other sets of offsets",
+        ),
         certified("S.dp2"),
         Evidence(
             "distance to hard attention",

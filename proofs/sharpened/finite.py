@@ -1,8 +1,14 @@
 """S.finite: one head more makes the constructions exact at finite parameters.
 
-Printed. Nowhere: ours. (2m+1)² + 1 relative-bias heads with finite parameters express
-every K × K convolution exactly, for any leak ε in (0, 1); one set of weights serves every image
-size.
+Claimed. One head more than there are token offsets, K² + 1 on pixels, expresses every K × K
+convolution exactly at finite parameters and at every image size.
+True. It does with zero tokens around the image; without them missing tokens are replaced by the
+mean, and no fewer heads do at finite scores if the offsets' maps are independent and some token is
+out of reach.
+
+Printed. Not from a paper: our own result. (2m+1)² + 1 relative-bias heads with finite parameters
+express every K × K convolution exactly, for any leak ε in (0, 1); one set of value maps serves
+every image size.
 
 Verified. The same, at every query whose offsets are all keys, hence zero-padded with a ring of
 m zero tokens; on the bare grid the same layer is the convolution in which every missing token
@@ -17,14 +23,21 @@ pixels with the ring, K = 3, nine biased heads are exact.
 
 Nothing to repair.
 
-Proof. The softmax of M at one key and 0 at the N - 1 others is (1-ε)S_δ + εJ with ε = N/(e^M +
-N - 1), J uniform, that is M = log(1 + N(1/ε - 1)). A head without bias is J. With the maps
-M_δ/(1-ε) and, for the uniform head, -ε/(1-ε)·Σ_δ M_δ, the J terms cancel and Σ_δ S_δ X M_δ is
-left. Where the key at q + δ is missing the row is J, and the same sum leaves J X M_δ in place
-of S_δ X M_δ. *Conversely,* M_δ = Σ_h a_h(δ) W_h makes the W_h independent if there are no more of
-them than offsets, and at a token of the image with nothing to read 0 = Σ_h a_h W_h makes its
-weights zero, which no softmax does. ∎ A row is a multiple of one slice and of the mean, so it need
-not be formed: the back end `shift` computes these, at the cost of the convolution.
+Proof. *The idea:* a uniform head takes back what the others leak.
+
+The softmax of M at one key and 0 at the N - 1 others is (1-ε)S_δ + εJ with ε = N/(e^M + N - 1), J
+uniform, that is M = log(1 + N(1/ε - 1)). A head without bias is J. With the maps M_δ/(1-ε) and, for
+the uniform head, -ε/(1-ε)·Σ_δ M_δ, the J terms cancel and Σ_δ S_δ X M_δ is left.
+
+Where the key at q + δ is missing the row is J, and the same sum leaves J X M_δ in place of S_δ X
+M_δ.
+
+*Conversely,* M_δ = Σ_h a_h(δ) W_h makes the W_h independent if there are no more of them than
+offsets, and at a token of the image with nothing to read 0 = Σ_h a_h W_h makes its weights zero,
+which no softmax does. ∎
+
+A row is a multiple of one slice and of the mean, so it need not be formed: the back end `shift`
+computes these, at the cost of the convolution.
 """
 
 from dataclasses import replace
@@ -117,29 +130,35 @@ CLAIM = Claim(
     evidence=(
         proved(
             "sharpened/finite.v",
-            covers="(2m+1)² + 1 heads are the convolution for any finite bias but zero, with maps "
-            "that depend on N; not: the bare grid (S.boundary)",
+            covers="(2m+1)² + 1 heads with a ring are the convolution for odd K and any finite "
+            "bias but zero, with maps that depend on N; not: the bare grid (S.boundary), other "
+            "sets of offsets",
         ),
         proved(
             "sharpened/finite_sizes.v",
-            covers="one set of value maps for every image size, the bias log(1 + N(1/ε - 1))",
+            covers="for odd K with a ring and 0 < ε < 1 one set of value maps for every image "
+            "size, the bias log(1 + N(1/ε - 1))",
         ),
         proved(
             "sharpened/finite_necessary.v",
-            covers="the converse with a ring, for positional attention",
+            covers="the converse for (2m+1)² independent maps, with a ring, for positional "
+            "attention that is nowhere zero, without a bias",
         ),
         proved(
             "sharpened/finite_necessary_content.v",
-            covers="the converse with a ring, for content scores that are continuous at the "
-            "zero image",
+            covers="the converse for (2m+1)² independent maps, with a ring, without a bias, for "
+            "weights that depend on content and have limits at the zero image that are nowhere "
+            "zero; not: that continuous finite scores give such weights",
         ),
         proved(
             "sharpened/finite_necessary_interior.v",
-            covers="the converse at one interior query of the bare grid",
+            covers="the converse for (2m+1)² independent maps at one interior query of the bare "
+            "grid, for positional attention that is not zero at a key out of reach, without a bias",
         ),
         proved(
             "sharpened/finite_small.v",
-            covers="where all tokens are in reach, (2m+1)² heads are exact",
+            covers="where all tokens are in reach, (2m+1)² heads with a ring are exact for odd K "
+            "and any finite bias but zero, with maps that depend on N",
         ),
         certified("S.finite", covers="ε = 1/2"),
         equals_convolution("3 × 3, pixels", (3, 3), form="exact", quick=True),

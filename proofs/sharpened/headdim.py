@@ -1,58 +1,77 @@
 """S.headdim: what a head dimension costs.
 
-Printed. Nowhere: ours, and first conjectured like this. Heads as wide as the smaller of a token's
-two widths are wide enough, and with one head for each offset some kernels need that width; not all
-do: some positive kernels of rank nine, K = 3, three channels in and out, take nine heads of width
-one. In any case N_H·d_H is at least the larger of the ranks rk_in, rk_out of the two other
-matricisations, and at least their sum at finite scores. Heads of width d_H number Σ_δ
+Claimed. For K = 3, P = 16, three channels and heads of width 64, 20 heads suffice in the limit, and
+some kernel takes 20; 32 suffice exactly, where at least 24 are needed.
+True. So it is for heads that attend by position, but some kernel takes 20 only if the value maps
+stay bounded: with maps that grow fewer will do in the limit, and fewer than 32 exactly as well
+(S.width).
+
+Printed. Not from a paper: our own result, and first conjectured like this. Heads as wide as the
+smaller of a token's two widths are wide enough, and with one head for each offset some kernels need
+that width; not all do: some positive kernels of rank nine, K = 3, three channels in and out, take
+nine heads of width one. In any case N_H·d_H is at least the larger of the ranks rk_in, rk_out of
+the two other matricisations, and at least their sum at finite scores. Heads of width d_H number Σ_δ
 ⌈rank(M_δ)/d_H⌉ in the construction, the uniform head being split as well at finite scores: for K =
 3, P = 16, three channels and d_H = 64 that is 20 in the limit, which cannot be improved for every
 kernel, and 32 exactly, where at least 24 are needed.
 
-Verified. Let M_δ be the map between token q + δ and token q, d_in = P²·D_in by d_out = P²·D_out,
-n = min(D_in, D_out). (1) Σ_δ ⌈rank(M_δ)/d_H⌉ one-hot heads are the convolution in the limit, with
+Verified. Let M_δ be the map between token q + δ and token q, d_in = P²·D_in by d_out = P²·D_out, n
+= min(D_in, D_out). (1) Σ_δ ⌈rank(M_δ)/d_H⌉ one-hot heads are the convolution in the limit, with
 ⌈P²·n/d_H⌉ more exactly, whatever the kernel; for a generic kernel the ranks are products over the
-axes of P at δ = 0 and of what reaches over, 768, 48 and 3 above, so 12 + 4·1 + 4·1 = 20, and
-20 + 12 = 32. One-hot heads cannot do with fewer, as those at δ add up to M_δ. (2) In every limit
-N_H·d_H ≥ max(rk_in, rk_out), and exactly ≥ rk_in + rk_out where a query has a token of the image
-outside its receptive field: 12 and 24 above. (3) Whatever the heads attend to, there is a kernel
-that takes (T - 1) + ⌈P²·n/d_H⌉ of them, T being the number of offsets, if m ≤ P - 1 and
-D_in·D_out > 1; and exactly one more. Above this is 8 + 12 = 20, so that 20 is tight for layers and
-for limits in which the value maps stay bounded. For other sizes ρ' + ⌈P²·n/d_H⌉, where n channel
-pairs (i, i) and those below them are left out and ρ' + 1 is the rank of the generic F of the other
-pairs; a pattern that serves every kernel takes (T - 1) + ⌈P²·n/d_H⌉ at all sizes; exactly, again
-one more. (4) Let P divide the dilation on some axes, as P = 1 does, and let S be these axes. If the
-taps of S add up to zero, N_H·d_H ≥ rk_in + rk_out in limits with bounded value maps too. Some such
-kernel has rk_in ≥ P²·min(D_in, D_out·f), if there are f taps but the last of S whose copies of a
-patch do not overlap; likewise rk_out. Two taps (1, -1) of two channels take four heads of dimension
-one.
+axes of P at δ = 0 and of what reaches over, 768, 48 and 3 above, so 12 + 4·1 + 4·1 = 20, and 20 +
+12 = 32. One-hot heads cannot do with fewer, as those at δ add up to M_δ. From here on attention is
+free of content, every offset joins two tokens of the image, and "exactly" means at finite scores
+where a query has a token of the image outside its receptive field. (2) In every limit N_H·d_H ≥
+max(rk_in, rk_out), and exactly ≥ rk_in + rk_out: 12 and 24 above. (3) There is a kernel that takes
+(T - 1) + ⌈P²·n/d_H⌉ of them, T being the number of offsets, if m ≤ P - 1 and D_in·D_out > 1; and
+exactly one more. Above this is 8 + 12 = 20, so that 20 is tight for layers and for limits in which
+the value maps stay bounded. For other sizes ρ' + ⌈P²·n/d_H⌉, where n channel pairs (i, i) and those
+below them are left out and ρ' + 1 is the rank of the generic F of the other pairs; a pattern that
+serves every kernel takes (T - 1) + ⌈P²·n/d_H⌉ at all sizes; exactly, again one more. (4) Let P
+divide the dilation on some axes, as P = 1 does, and let S be these axes. If the taps of S add up to
+zero, N_H·d_H ≥ rk_in + rk_out in limits with bounded value maps too. Some such kernel has rk_in ≥
+P²·min(D_in, D_out·f), if there are f taps but the last of S whose copies of a patch do not overlap;
+likewise rk_out. Two taps (1, -1) of two channels take four heads of dimension one.
 
-Repair. (3) is proved with the words "bounded value maps" added, and without them its bound fails:
-with M_0 = (0 1; 1 0) and M_1 = (1 0; 0 0), two pixels' channels, M_0 + cM_1 is regular for every c,
-so three heads of dimension 1 are needed; yet two heads of dimension 1 with diverging maps tend to
-it. For limits of that sort 20 is not tight (S.width), and 12 is what (2) gives. They are no oddity:
-where the weights of two heads come ever nearer to each other, values that grow keep their
-difference, and S.kernel's ρ heads of a row space with a one-hot row have maps that grow like 1/ε.
-So a count in the limit has to say whether values stay bounded; the heads of (1) have such maps, and
-(2) holds for any; S.width has 16. Exactly S.width has 28 for the 32 of (1), from 24 on the rest is
-open. Where an edge's map is wider than a head (K = 5, P = 16: 96 > 64) the numbers 20 of (3) and 24
-of (1) differ, and what lies between is open.
+Repair. (3) is proved for bounded value maps, and without that word its bound fails: with M_0 = (0
+1; 1 0) and M_1 = (1 0; 0 0), two pixels' channels, M_0 + cM_1 is regular for every c, so three
+heads of dimension 1 are needed; yet two heads of dimension 1 with diverging maps tend to it. For
+limits of that sort 20 is not tight (S.width), and 12 is what (2) gives. They are no oddity: where
+the weights of two heads come ever nearer to each other, values that grow keep their difference, and
+S.kernel's ρ heads of a row space with a one-hot row have maps that grow like 1/ε. So a count in the
+limit has to say whether values stay bounded; the heads of (1) have such maps, and (2) holds for
+any; S.width has 16. Exactly S.width has 28 for the 32 of (1), from 24 on the rest is open. Where an
+edge's map is wider than a head (K = 5, P = 16: 96 > 64) the numbers 20 of (3) and 24 of (1) differ,
+and what lies between is open.
 
-Proof. (1) M_δ = V U with rank(M_δ) columns in V; cut V and U into pieces of d_H. S.finite's uniform
-head has the map Σ_δ M_δ, up to a factor, of rank at most min(d_in, d_out). (2) M_δ = Σ a_h(δ) V_h
-U_h: all columns lie in the span of those of the V_h, all rows in that of the U_h. A token of the
-image outside has weights c_h > 0 and Σ c_h V_h U_h = 0: by Sylvester's inequality rank [V_h] + rank
-[U_h] ≤ N_H·d_H. (3) Let W_0 = 1 on the first n channels, and the W_t strictly upper triangular
-there. Then M_0 + Σ_(δ≠0) c_δ M_δ is unipotent, for all c. The M_δ, δ ≠ 0, being independent, T - 1
-heads have independent weights a_h(δ), δ ≠ 0, so for some c none of them has a part in M_0 + Σ c_δ
-M_δ = Σ_h (a_h(0) + Σ c_δ a_h(δ)) V_h U_h; its rank P²·n then is at most (N_H - T + 1)·d_H. At
-finite scores the weights c_h at a token outside are independent of those a_h(δ), or the M_δ would
-not be; so one head more drops out. With ρ' independent M_δ instead ρ' heads drop out. One pattern:
-stack the one-tap kernels, so that all T offsets are independent, and take W_0 = 1 alone. A limit
-with bounded maps and weights in [0, 1] has a convergent subsequence: it is such a layer. (4) In
-that layer let t_h = Σ_δ a_h(δ) ≥ 0 and leave out the heads with t_h = 0, which have no part in any
-M_δ. Σ_h t_h V_h U_h = Σ_δ M_δ = 0: Sylvester again. On S M_δ is 1 ⊗ W_t, each tap alone, and all
-taps but the last are free. ∎
+Proof. *The idea:* the columns and the rows of the M_δ have to be spanned by those of the heads'
+maps, d_H for each head.
+
+(1) M_δ = V U with rank(M_δ) columns in V; cut V and U into pieces of d_H. S.finite's uniform head
+has the map Σ_δ M_δ, up to a factor, of rank at most min(d_in, d_out).
+
+(2) M_δ = Σ a_h(δ) V_h U_h: all columns lie in the span of those of the V_h, all rows in that of the
+U_h. A token of the image outside has weights c_h > 0 and Σ c_h V_h U_h = 0: by Sylvester's
+inequality rank [V_h] + rank [U_h] ≤ N_H·d_H.
+
+(3) Let W_0 = 1 on the first n channels, and the W_t strictly upper triangular there. Then M_0 +
+Σ_(δ≠0) c_δ M_δ is unipotent, for all c. The M_δ, δ ≠ 0, being independent, T - 1 heads have
+independent weights a_h(δ), δ ≠ 0, so for some c none of them has a part in M_0 + Σ c_δ M_δ = Σ_h
+(a_h(0) + Σ c_δ a_h(δ)) V_h U_h; its rank P²·n then is at most (N_H - T + 1)·d_H.
+
+At finite scores the weights c_h at a token outside are independent of those a_h(δ), or the M_δ
+would not be; so one head more drops out.
+
+With ρ' independent M_δ instead ρ' heads drop out.
+
+*One pattern:* stack the one-tap kernels, so that all T offsets are independent, and take W_0 = 1
+alone.
+
+A limit with bounded maps and weights in [0, 1] has a convergent subsequence: it is such a layer.
+
+(4) In that layer let t_h = Σ_δ a_h(δ) ≥ 0 and leave out the heads with t_h = 0, which have no part
+in any M_δ. Σ_h t_h V_h U_h = Σ_δ M_δ = 0: Sylvester again. On S M_δ is 1 ⊗ W_t, each tap alone, and
+all taps but the last are free. ∎
 """
 
 from fractions import Fraction
@@ -279,31 +298,43 @@ CLAIM = Claim(
     evidence=(
         proved(
             "sharpened/headdim_sufficient.v",
-            covers="(1): Σ ⌈rank(M_δ)/d_H⌉ heads in the limit; not: the ranks of a generic kernel",
+            covers="(1), over an ordered field: Σ ⌈rank(M_δ)/d_H⌉ one-hot heads with a ring, and "
+            "layers of biased heads that tend to the convolution at each output of each "
+            "image; not: the ranks of a generic kernel",
         ),
-        proved("sharpened/headdim_one_hot.v", covers="(1): one-hot heads cannot do with fewer"),
+        proved(
+            "sharpened/headdim_one_hot.v",
+            covers="(1): one-hot heads with a ring, each at one of the offsets, cannot be the "
+            "convolution with fewer, if every offset joins two tokens; not: limits",
+        ),
         proved(
             "sharpened/headdim_exact.v",
-            covers="(1): exactly, with ⌈rank(ΣM_δ)/d_H⌉ uniform heads more, at most ⌈P²·n/d_H⌉",
+            covers="(1): exactly, with a ring and biases that depend on N, with ⌈rank(ΣM_δ)/d_H⌉ "
+            "heads more, at most ⌈P²·n/d_H⌉, each head biased or uniform; not: the ranks "
+            "of a generic kernel",
         ),
-        proved("sharpened/headdim.v", covers="(2): the bound max(rk_in, rk_out) for layers"),
+        proved("sharpened/headdim.v", covers="(2): the bound max(rk_in, rk_out) for exact layers"),
         proved("sharpened/headdim_limit.v", covers="(2): the bound max(rk_in, rk_out) in limits"),
         proved(
             "sharpened/headdim_finite.v",
-            covers="(2): the exact bound rk_in + rk_out; not: (4)",
+            covers="(2): the bound rk_in + rk_out for exact layers; not: (4)",
         ),
         proved(
             "sharpened/headdim_pattern.v",
-            covers="(3) for a kernel with T - 1 independent maps and M_0 + Σ c_δ M_δ of rank k: "
-            "T - 1 + ⌈k/d_H⌉ heads, exactly one more; not: limits",
+            covers="(3) for a kernel with T - 1 independent maps and rank(M_0 + Σ c_δ M_δ) ≥ k ≥ 1 "
+            "for all c: at least T - 1 + ⌈k/d_H⌉ heads; one more at finite scores where a token of "
+            "the image is out of reach; not: limits",
         ),
         proved(
             "sharpened/headdim_triangular.v",
-            covers="(3): such kernels for D_in = D_out ≥ 2 and m ≤ P - 1; not: others",
+            covers="(3): a kernel that takes at least so many heads, for odd K, D_in = D_out ≥ 2 "
+            "and m ≤ P - 1, exactly one more; not: limits, other sizes",
         ),
         proved(
             "sharpened/headdim_twenty.v",
-            covers="(1) and (3) for K = 3, P = 16, three channels, d_H = 64: 20 and 12, and 20",
+            covers="for K = 3, P = 16, three channels, d_H = 64: in (1) at most 20 and 12 heads "
+            "for every kernel, in (3) some kernel takes at least 20; not: limits, the ranks of a "
+            "generic kernel, that 24 are needed exactly",
         ),
         certified("S.headdim"),
         Evidence("ranks of the maps", Level.TESTED, ranks_of_maps, quick=False),

@@ -1,9 +1,19 @@
 """S.heads: how many heads a generic kernel needs.
 
-Printed. Nowhere: ours. For a generic kernel and at least m+1 tokens a side with a ring
-(2m+1 if only interior queries count), N_H ≥ min((2m+1)², (2P-1)²·D_in·D_out), in the limit too; m =
-⌈(K-1)/(2P)⌉. It contains L21's Theorems 5 and 6 and meets the upper bound of its Theorem 1 wherever
-the first term is the smaller.
+Claimed. Almost every convolution needs at least as many heads as it has token offsets, or as its
+flattened kernel has different rows if they are fewer.
+True. It does for odd K, no dilation, equal axes and heads that attend by position, in the limit
+too: proved on pixels, in one dimension and for most patch sizes, checked size by size in the rest.
+
+Printed. Not from a paper: our own result. (Ghodsi 2025, arXiv:2512.15115, has a head count of the
+same sort for linear state space models: in a class of heads with factored weights, as many as the
+lag operators span dimensions, necessary and enough; only its abstract was read. Other lower bounds
+on heads are for targets that depend on content: Amsel et al. 2024, arXiv:2407.16153; Yu et al.
+2025, arXiv:2510.06662; and Bhojanapalli et al. 2020, arXiv:2002.07028, for heads narrower than the
+number of tokens.) For a generic kernel and at least m+1 tokens a side with a ring (2m+1 if only
+interior queries count), N_H ≥ min((2m+1)², (2P-1)²·D_in·D_out), in the limit too; m = ⌈(K-1)/(2P)⌉.
+It contains L21's Theorems 5 and 6 and meets the upper bound of its Theorem 1 wherever the first
+term is the smaller.
 
 Verified. The same, on one axis and on two, for content-free attention of any sort (for content
 scores see S.content). Write D = D_in·D_out. The bound is the rank of F for all kernels but a null
@@ -37,38 +47,50 @@ the rank of F can be less: K = 3, P = d = 2 has nine offsets, and rank D for D <
 sizes on the axes too: K = 21 × 3, P = 1 × 16 with 50 channel pairs has rank 63, but with 15 pairs
 51, where the count of nonzero rows allows 63.)
 
-Proof. The bound. Let Σ A_h X W_h + b be the convolution. The map from token q + δ to token q is M_δ
-= Σ_h a_h(q, q+δ) W_h for all q and δ with q + δ in the image, and with m+1 tokens a side each δ
+Proof. *The idea:* F factors through the heads, and one kernel whose F has a given rank shows that
+almost all have at least that.
+
+*The bound.* Let Σ A_h X W_h + b be the convolution. The map from token q + δ to token q is M_δ =
+Σ_h a_h(q, q+δ) W_h for all q and δ with q + δ in the image, and with m+1 tokens a side each δ
 occurs. So F, with the columns vec(M_δ), factors through N_H dimensions. Limits: matrices of rank at
 most N_H are a closed set. With 2m+1 tokens a side all δ occur at one interior query.
 
-The rank. F has T = 2m+1 columns and 2P-1 rows for each pair on an axis, s = q - p, and the entry
-W_(Pδ+s). One axis, one pair: weigh tap t by z^(t²). A minor on columns δ and rows s(δ) that fall as
-δ grows has the diagonal product z^Σ(Pδ+s(δ))², and Σ(Pδ+s)² = Σ P²δ² + Σ s² + 2PΣ δs(δ) is smaller
-there than for any other matching: the determinant has this one lowest monomial and is not zero. If
-T ≤ 2P-1 take all columns, s(δ) = -(P-1) + m - δ for δ > 0, s(0) = 0, s(-δ) = -s(δ); if T ≥ 2P-1 all
-rows, δ = -s. These entries are taps of the kernel. Windows: in the second case the kernel z^(t²) on
-|t| ≤ (P-1)² alone has nonzero columns |δ| ≤ P-1 only, a nonsingular square; shifted by P·c it
-stands on any window of 2P-1 offsets. Two axes: products of windows are windows, the square being
-the Kronecker product. Give each pair a window. Disjoint ones give rank (2P-1)²·D. Windows that
-cover all offsets give rank (2m+1)², as each need only answer for what no earlier one covers, and F
-is then block triangular. For m ≤ P-1 one pair does it with the kernel w ⊗ w.
+*The rank.* F has T = 2m+1 columns and 2P-1 rows for each pair on an axis, s = q - p, and the entry
+W_(Pδ+s).
 
-Other sizes. With g = gcd(P, d), P = gP', d = gd' the tap t stands at Pδ + s = t·d only for s = gs',
-δ ≡ -s'/P' mod d': rows and columns of other residues do not meet, and a block is an undilated F on
-patches of P' pixels with some of its rows, all of them if d' = 1. If D ≥ c, let pair k be the
-one-tap kernel of a tap in column k. If n = 1 no tap occurs twice. If d' = 1 let the taps be -a to
-b, the offsets -m to n, m = ⌈a/P'⌉, n = ⌈b/P'⌉. For T ≤ 2P'-1 the minor above has the rows s(0) = 0,
-s(δ) = n - δ - (P'-1) for δ > 0, s(δ) = (P'-1) - m - δ for δ < 0; they fall, and are taps, as
-0 ≤ P'δ + s(δ) ≤ P'(n-1) + 1 ≤ b for δ > 0, likewise for δ < 0. For T ≥ 2P'-1 windows start at
-P'c - (P'-1)² = -P'm + P'-1 ≥ -a, and (P'-1)² ≤ a, b. One axis: disjoint windows from the left, a
-last one at the right end. Several: as above. A nonzero minor has a nonzero term, so the rank is at
-most the term rank.
+*One axis, one pair:* weigh tap t by z^(t²). A minor on columns δ and rows s(δ) that fall as δ grows
+has the diagonal product z^Σ(Pδ+s(δ))², and Σ(Pδ+s)² = Σ P²δ² + Σ s² + 2PΣ δs(δ) is smaller there
+than for any other matching: the determinant has this one lowest monomial and is not zero. If T ≤
+2P-1 take all columns, s(δ) = -(P-1) + m - δ for δ > 0, s(0) = 0, s(-δ) = -s(δ); if T ≥ 2P-1 all
+rows, δ = -s. These entries are taps of the kernel.
 
-One pattern. Stack the F of all one-tap kernels with the same attention: every offset has a one-hot
-row, the rank T, and it factors through N_H dimensions; such a set is closed. With T heads at finite
-scores the stacked W_h are independent; at a token of the image outside (one of the ring gives no
-condition) Σ a_h W_h = 0 would make the softmax weights a_h zero. ∎
+*Windows:* in the second case the kernel z^(t²) on |t| ≤ (P-1)² alone has nonzero columns |δ| ≤ P-1
+only, a nonsingular square; shifted by P·c it stands on any window of 2P-1 offsets.
+
+*Two axes:* products of windows are windows, the square being the Kronecker product. Give each pair
+a window. Disjoint ones give rank (2P-1)²·D. Windows that cover all offsets give rank (2m+1)², as
+each need only answer for what no earlier one covers, and F is then block triangular. For m ≤ P-1
+one pair does it with the kernel w ⊗ w.
+
+*Other sizes.* With g = gcd(P, d), P = gP', d = gd' the tap t stands at Pδ + s = t·d only for s =
+gs', δ ≡ -s'/P' mod d': rows and columns of other residues do not meet, and a block is an undilated
+F on patches of P' pixels with some of its rows, all of them if d' = 1.
+
+If D ≥ c, let pair k be the one-tap kernel of a tap in column k. If n = 1 no tap occurs twice.
+
+If d' = 1 let the taps be -a to b, the offsets -m to n, m = ⌈a/P'⌉, n = ⌈b/P'⌉. For T ≤ 2P'-1 the
+minor above has the rows s(0) = 0, s(δ) = n - δ - (P'-1) for δ > 0, s(δ) = (P'-1) - m - δ for δ < 0;
+they fall, and are taps, as 0 ≤ P'δ + s(δ) ≤ P'(n-1) + 1 ≤ b for δ > 0, likewise for δ < 0.
+
+For T ≥ 2P'-1 windows start at P'c - (P'-1)² = -P'm + P'-1 ≥ -a, and (P'-1)² ≤ a, b. One axis:
+disjoint windows from the left, a last one at the right end. Several: as above.
+
+A nonzero minor has a nonzero term, so the rank is at most the term rank.
+
+*One pattern.* Stack the F of all one-tap kernels with the same attention: every offset has a
+one-hot row, the rank T, and it factors through N_H dimensions; such a set is closed. With T heads
+at finite scores the stacked W_h are independent; at a token of the image outside (one of the ring
+gives no condition) Σ a_h W_h = 0 would make the softmax weights a_h zero. ∎
 """
 
 from dataclasses import replace
@@ -406,20 +428,40 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LOWER_BOUND,),
     evidence=(
-        proved("sharpened/heads.v", covers="nine heads for 3 ≤ K ≤ 2P + 1, any channels"),
+        proved(
+            "sharpened/heads.v",
+            covers="for exact layers free of content, some kernel takes at least nine heads: P ≥ "
+            "2, odd K with 3 ≤ K ≤ 2P + 1 on two axes, any channels, two patches a side or more; "
+            "not: limits, layers that are the convolution at interior queries only",
+        ),
         proved(
             "sharpened/heads_generic.v",
-            covers="from one kernel to all but few on every line; not: a null set as such",
+            covers="for odd K on two axes, from one kernel with ρ = rank F: on every line in its "
+            "direction all but at most ρ kernels take at least ρ heads, for exact layers free of "
+            "content on more than m tokens a side; not: a null set as such, limits, dilation, "
+            "layers that are the convolution at interior queries only",
         ),
-        proved("sharpened/heads_limit.v", covers="limits, for every kernel"),
+        proved(
+            "sharpened/heads_limit.v",
+            covers="for every odd kernel on two axes and every patch size there is an ε > 0 such "
+            "that layers with fewer heads than rank F, free of content and on more than m "
+            "tokens a side, are off by more than ε at some output of some image; not: one "
+            "ε for all kernels, dilation, layers near the convolution at interior queries "
+            "only",
+        ),
         proved(
             "sharpened/heads_patches.v",
-            covers="two axes, odd K, for m ≤ P - 1 or D_in·D_out = 1; not: m ≥ P ≥ 2 with more"
-            " channel pairs, even or unlike kernels, dilation",
+            covers="some kernel takes at least the printed number of heads, for exact layers free "
+            "of content on more than m tokens a side: two axes, odd K, for m ≤ P - 1 or D_in·D_out "
+            "= 1; not: m ≥ P ≥ 2 with more channel pairs, even or unlike kernels, dilation, layers "
+            "that are the convolution at interior queries only",
         ),
         proved(
             "sharpened/heads_pixels.v",
-            covers="two axes, odd K, P = 1, any channels; not: one pattern for every kernel",
+            covers="some kernel takes at least min(K², D_in·D_out) heads, for exact layers free of "
+            "content on more than m pixels a side: two axes, odd K, P = 1, any channels; not: one "
+            "pattern for every kernel, dilation, layers that are the convolution at interior "
+            "queries only",
         ),
         certified("S.heads"),
         Evidence("ranks of generic kernels", Level.TESTED, generic_ranks),

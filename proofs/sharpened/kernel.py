@@ -1,28 +1,37 @@
 """S.kernel: one given kernel takes exactly one head more than the rank of its F.
 
+Claimed. A given convolution takes exactly one head more than the rank of its flattened kernel at
+finite scores, and as many as the rank in the limit only under a condition on signs.
+True. So it is for heads that attend by position, with zero tokens around the image, if some token
+of the image or some offset is not read; if the values are to stay bounded, the limit asks for more.
+
 Printed. Of matrices: Gillis and Kumar, SIAM J. Matrix Anal. Appl. 36 (2015), 1404-1424,
 arXiv:1410.7220, factorise a matrix as U·V with V nonnegative. One of rank k has such factors of
 rank k + 1 (Theorem 2.1); Theorem 3.1 says when those of rank k suffice; the best factors need not
-exist ("ill-posed"), and at rank one they are NP-hard to find. Ours is the translation to attention,
-whose rows are positive, sum to one and serve every image size, the converse where a token is read
-by no tap, and the evidence. Let F ≠ 0 be the flattened kernel, ρ its rank, R its row space. Where
-some query has an image token outside its receptive field, or some M_δ = 0, content-free heads at
-finite scores need, and suffice with, exactly ρ + 1. In the limit ρ heads suffice if and only if R
-contains a nonzero nonnegative vector. For example, a one-channel kernel of mixed sign needs 2 heads
-even in the limit.
+exist (they call it ill-posed), and at rank one they are NP-hard to find. Ours is the translation to
+attention, whose rows are positive, sum to one and serve every image size, the converse where a
+token is read by no tap, and the evidence. Let F ≠ 0 be the flattened kernel, ρ its rank, R its row
+space. On images of at least m + 1 tokens a side, with a ring of m zero tokens: where some query has
+an image token outside its receptive field, or some M_δ = 0, content-free heads at finite scores
+need, and suffice with, exactly ρ + 1. In the limit ρ heads suffice there if and only if R contains
+a nonzero nonnegative vector. For example, a one-channel kernel of mixed sign needs 2 heads even in
+the limit. The lower bounds hold without a ring too.
 
 Verified. The same. One set of weights serves every image size: with the scores log(1 + N·w_hδ) at
-the offsets the value maps do not depend on the number N of keys. "In the limit" means that layers
-tend to the convolution, their values too. If the values are to stay bounded, so that it is
+the offsets the value maps do not depend on the number N of keys. A bound in the limit means that
+layers tend to the convolution, their values too. If the values are to stay bounded, so that it is
 attention alone that has a limit, ρ heads suffice if and only if the nonnegative vectors of R span
 R, which is more: for two output channels that read the centre, and the difference of the left and
 the right neighbour, two heads suffice in the limit, and the values must grow without bound.
 
 Nothing to repair.
 
-Proof. *Finite, upper.* Let b_1, …, b_ρ be a basis of R, F = Σ C_i b_i, d_δ = max(0, max_i -b_iδ),
-w_i = b_i + d, w_0 = d. The softmax of log(1 + N·w_hδ) at the offsets, 0 elsewhere, is (Σ_δ w_hδ S_δ
-+ J)/Z_h with Z_h = 1 + Σ_δ w_hδ. With the maps Z_i C_i and -Z_0 Σ C_i the terms of d and J cancel,
+Proof. *The idea:* heads factor F into maps and weights, and a weight that is positive where nothing
+is read costs one head.
+
+*Finite, upper.* Let b_1, …, b_ρ be a basis of R, F = Σ C_i b_i, d_δ = max(0, max_i -b_iδ), w_i =
+b_i + d, w_0 = d. The softmax of log(1 + N·w_hδ) at the offsets, 0 elsewhere, is (Σ_δ w_hδ S_δ +
+J)/Z_h with Z_h = 1 + Σ_δ w_hδ. With the maps Z_i C_i and -Z_0 Σ C_i the terms of d and J cancel,
 and Σ_i Σ_δ b_iδ S_δ X C_i is left.
 
 *Finite, lower.* vec(M_δ) = Σ_h a_h(δ) vec(W_h) for every δ that joins two tokens. If there are ρ
@@ -249,24 +258,35 @@ CLAIM = Claim(
     kinds=(Kind.LAYER_EQUALITY, Kind.LOWER_BOUND),
     evidence=(
         proved(
-            "sharpened/kernel.v", covers="finite heads need ρ + 1; for content scores see S.content"
+            "sharpened/kernel.v",
+            covers="exact layers free of content, with no weight zero, have at least ρ + 1 heads, "
+            "ring or not: odd K, F ≠ 0, more than m tokens a side, where some query has an image "
+            "token outside its field or some M_δ = 0; for content scores see S.content",
         ),
         proved(
             "sharpened/kernel_limit.v",
-            covers="in the limit ρ heads suffice, given a nonnegative row",
+            covers="in the limit ρ heads suffice, given a nonzero nonnegative vector in R, for odd "
+            "K: for each ε > 0 one set of w and of value maps is within ε at every size with a "
+            "ring of m zero tokens, on images with pixels in [-1, 1]; not: values that stay "
+            "bounded",
         ),
         proved(
             "sharpened/kernel_limit_necessary.v",
-            covers="in the limit ρ heads do not suffice, given z > 0 with Fz = 0",
+            covers="in the limit ρ heads do not suffice, given z > 0 with Fz = 0: odd K, F ≠ 0, "
+            "nonnegative weights free of content, more than m tokens a side, ring or not",
         ),
         proved(
             "sharpened/kernel_limit_iff.v",
             covers="in the limit ρ heads suffice if and only if R contains a nonzero nonnegative "
-            "vector; not: the condition for values that stay bounded",
+            "vector, for odd K and F ≠ 0: with a ring at all sizes, uniformly on images with "
+            "pixels in [-1, 1], or with any nonnegative weights free of content on some size of "
+            "more than m tokens a side, on images of zeros and ones; not: the condition for values "
+            "that stay bounded",
         ),
         proved(
             "sharpened/kernel_sufficient.v",
-            covers="ρ + 1 finite heads suffice, one set for every image size",
+            covers="ρ + 1 heads at finite scores suffice, for odd K with a ring of m zero tokens, "
+            "one set of w and of value maps for every image size",
         ),
         certified("S.kernel"),
         Evidence("layers in fractions", Level.TESTED, layer_in_fractions),

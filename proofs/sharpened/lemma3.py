@@ -1,10 +1,15 @@
 """S.lemma3: value maps exist for every kernel if and only if one Φ serves all queries.
 
-Printed. Nowhere: ours, the repair of C20's Lemma 3. Let attention be free of content, and
-D_h at least the smaller of the widths of the tokens in and out. Value maps with MHSA = Conv exist
-for every kernel if and only if one matrix Φ satisfies E_q = Φ A_q for all queries q: row([E_q1 E_q2
-…]) ⊆ row([A_q1 A_q2 …]). Here A_q has the heads' rows at q, and E_q the rows e_(q+δ), zero where q
-+ δ is no token, over the token offsets δ.
+Claimed. Attention has value maps for every convolution if and only if one and the same matrix turns
+the heads' weights, at all queries, into the rows of the convolution.
+True. So it is, on pixels and patches, for attention by position and heads that are wide enough; the
+condition of Cordonnier et al., for each query apart, is necessary and not sufficient.
+
+Printed. Not from a paper: our own result, the repair of C20's Lemma 3. Let attention be free of
+content, and D_h at least the smaller of the widths of the tokens in and out. Value maps with MHSA =
+Conv exist for every kernel if and only if one matrix Φ satisfies E_q = Φ A_q for all queries q:
+row([E_q1 E_q2 …]) ⊆ row([A_q1 A_q2 …]). Here A_q has the heads' rows at q, and E_q the rows
+e_(q+δ), zero where q + δ is no token, over the token offsets δ.
 
 Verified. The same, for pixels and for patches; kernels with a single one suffice for "only if".
 Whether Φ exists is decided by two ranks. C20's condition, that the rows of E_q lie in the span of
@@ -12,13 +17,18 @@ those of A_q for each q apart, is necessary and not sufficient: its counterexamp
 
 Nothing to repair.
 
-Proof. With D_h as wide as that, every matrix is some W^(h) = W_val^(h) W_out^(h). As X is
-arbitrary, MHSA = Conv if and only if Σ_h a_qk^(h) W^(h) = Σ_δ [k = q + δ] M_δ for all q and k.
-*If:* take W^(h) = Σ_δ Φ_δh M_δ. *Only if:* let δ be an offset, so that P·δ + j - i = t for some
-pixels i, j of a patch and a tap t. Take the maps of the kernel with a single one, at the tap t and
-the channels (1, 1), and read off their entries at the input pixel j and the output pixel i,
-channels 1: the entry of M_δ' is 1 if P·δ' + j - i = t, that is for δ' = δ alone. So Σ_h W^(h)_ji
-a_qk^(h) = [k = q + δ] for all q and k: these numbers are the row δ of Φ. ∎
+Proof. *The idea:* the kernels with a single one read Φ off the maps.
+
+With D_h as wide as that, every matrix is some W^(h) = W_val^(h) W_out^(h). As X is arbitrary,
+MHSA = Conv if and only if Σ_h a_qk^(h) W^(h) = Σ_δ [k = q + δ] M_δ for all q and k.
+
+*If:* take W^(h) = Σ_δ Φ_δh M_δ.
+
+*Only if:* let δ be an offset, so that P·δ + j - i = t for some pixels i, j of a patch and a tap t.
+Take the maps of the kernel with a single one, at the tap t and the channels (1, 1), and read off
+their entries at the input pixel j and the output pixel i, channels 1: the entry of M_δ' is 1 if
+P·δ' + j - i = t, that is for δ' = δ alone. So Σ_h W^(h)_ji a_qk^(h) = [k = q + δ] for all q and k:
+these numbers are the row δ of Φ. ∎
 """
 
 import json
@@ -192,8 +202,9 @@ CLAIM = Claim(
     evidence=(
         proved(
             "sharpened/lemma3.v",
-            covers="the equivalence for all kernels; not: the decision by two ranks, nor C20's "
-            "counterexamples (C20.lemma3)",
+            covers="the equivalence for all kernels of odd K on two axes without dilation, on "
+            "pixels and patches, with a ring of zero tokens or none, for layers without a bias; "
+            "not: the decision by two ranks, nor C20's counterexamples (C20.lemma3)",
         ),
         certified_identities(
             "S.lemma3", "one Φ gives the maps", "shared_map", pattern="shared_map*"

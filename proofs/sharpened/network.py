@@ -1,9 +1,15 @@
 """S.network: a whole residual network is a network of attention layers.
 
-Printed. Nowhere: ours. Every residual network of convolutions with batch normalisation (by
-its running statistics), ReLU, residual sums, the mean of all pixels and a linear classifier
-equals a network in which every convolution is an attention layer of K² + 1 heads at finite
-parameters; one set of weights serves every image size.
+Claimed. Every residual network of convolutions equals a network in which each convolution is an
+attention layer of K² + 1 heads at finite parameters.
+True. It does at every image size, for odd kernels on pixels with zero tokens around them and batch
+norm by running statistics; ReLU, sums and the classifier remain, and in float32 the error is
+bounded.
+
+Printed. Not from a paper: our own result. Every residual network of convolutions with batch
+normalisation (by its running statistics), ReLU, residual sums, the mean of all pixels and a linear
+classifier equals a network in which every convolution is an attention layer of K² + 1 heads at
+finite parameters; one set of weights serves every image size.
 
 Verified. The same, with odd kernels on pixels, the ring of S.finite and any leak ε in (0, 1):
 ten heads for 3 × 3, two for 1 × 1; a stride is the layer at every pixel, of which every stride-th
@@ -17,11 +23,12 @@ Nothing to repair.
 Proof. Batch normalisation by fixed statistics is affine in each channel, so (W * x - m)s + β =
 (Ws) * x + (β - ms). The rest is induction over the steps: with equal inputs a convolution and its
 attention layer have equal outputs by S.finite, at every query since all offsets are keys in the
-ring, and every other step is one and the same function. ∎ The bound in floating point: let d be the
-difference of the two runs' activations. Convolutions and sums pass it on linearly, ReLU by the
-secant slope of its two arguments, in [0, 1] and known once both runs are done. So the difference of
-a logit is exactly Σ gᵀ(r - r') over the local rounding errors, g the transposed network's
-cotangents, and each |r| has the bound of its own layer.
+ring, and every other step is one and the same function. ∎
+
+*The bound in floating point:* let d be the difference of the two runs' activations. Convolutions
+and sums pass it on linearly, ReLU by the secant slope of its two arguments, in [0, 1] and known
+once both runs are done. So the difference of a logit is exactly Σ gᵀ(r - r') over the local
+rounding errors, g the transposed network's cotangents, and each |r| has the bound of its own layer.
 """
 
 from collections.abc import Callable

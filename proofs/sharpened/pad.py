@@ -1,9 +1,15 @@
 """S.pad: on a filled ring the heads of S.finite are the convolution with any padding.
 
-Printed. Nowhere: ours. Cordonnier et al. 2020, §3, and Li et al. 2021 speak of zeros alone. Fill
-the ring that the heads reach into with zeros, copies of the edge, the opposite side (circular) or a
-reflection. Then (2m+1)² + 1 relative heads are the convolution with that padding, at every size;
-"valid" keeps the queries whose field lies inside the image, and a causal sequence shifts its taps.
+Claimed. With the tokens around the image filled to match, the heads of S.finite are the convolution
+with zero, edge, circular or reflected padding, and also the valid and the causal one.
+True. They are, for any filling whatever and at every size, without one head more; on patches,
+pixels have to be filled in before patches are cut.
+
+Printed. Not from a paper: our own result. Cordonnier et al. 2020, §3, and Li et al. 2021 speak of
+zeros alone. Fill the ring that the heads reach into with zeros, copies of the edge, the opposite
+side (circular) or a reflection. Then (2m+1)² + 1 relative heads are the convolution with that
+padding, at every size; "valid" keeps the queries whose field lies inside the image, and a causal
+sequence shifts its taps.
 
 Verified. The same, for any filling whatever, also by the mean of all pixels, and for "SAME" as XLA,
 Flax and Keras mean it, whose widths depend on the size and the stride: no head is needed for an
@@ -13,15 +19,21 @@ one-hot heads look back alone.
 
 Nothing to repair.
 
-Proof. Let Z be the filled image, its tokens all keys, and let q be a token of it whose offsets are
-all keys: those behind a ring as wide as the offsets reach are. By S.finite, Σ_δ S_δ Z M_δ is what
-the layer computes at q, and that is the convolution of Z, read there, whatever Z holds. A padding
-is a Z, and a place in it where the outputs begin: with b pixels before the image and c from the
-first tap to the centre, output 0 has its centre at pixel c - b of the image, and output i at pixel
-c - b + s·i. Patches are cut so that the first of these begins one; then the pixels that a stride
-keeps are the same in every patch, and the maps of the zero-padded layer serve. For "valid" b = 0,
-for a causal sequence b is the whole reach, for XLA's "SAME" it is ⌊p/2⌋ of the p pixels that make
-⌈n/s⌉ outputs; the heads see nothing of all that. ∎
+Proof. *The idea:* the heads are the convolution of the filled image, whatever it holds.
+
+Let Z be the filled image, its tokens all keys, and let q be a token of it whose offsets are all
+keys: those behind a ring as wide as the offsets reach are. By S.finite, Σ_δ S_δ Z M_δ is what the
+layer computes at q, and that is the convolution of Z, read there, whatever Z holds.
+
+A padding is a Z, and a place in it where the outputs begin: with b pixels before the image and c
+from the first tap to the centre, output 0 has its centre at pixel c - b of the image, and output i
+at pixel c - b + s·i.
+
+Patches are cut so that the first of these begins one; then the pixels that a stride keeps are the
+same in every patch, and the maps of the zero-padded layer serve.
+
+For "valid" b = 0, for a causal sequence b is the whole reach, for XLA's "SAME" it is ⌊p/2⌋ of the p
+pixels that make ⌈n/s⌉ outputs; the heads see nothing of all that. ∎
 """
 
 import numpy as np
@@ -140,8 +152,10 @@ CLAIM = Claim(
     evidence=(
         proved(
             "sharpened/pad.v",
-            covers="any filling of the ring, odd K, stride 1, at the image's own tokens; not: "
-            "where each padding's outputs begin, strides, dilation and even K",
+            covers="the form at finite scores: any filling of the ring, odd K, stride 1, any bias "
+            "but zero, with value maps that depend on the size, at the image's own tokens; not: "
+            "limit forms, causal sequences, where each padding's outputs begin, strides, dilation "
+            "and even K",
         ),
         certified("S.pad", covers="ε = 1/2"),
         Evidence("fills on images", Level.BOUNDED, fills_on_images, assumes=EXP_AND_LOG1P),

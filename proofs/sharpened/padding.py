@@ -1,13 +1,19 @@
 """S.padding: which zero-padded convolutions attention computes without a ring, and two repairs.
 
-Printed. Nowhere: ours. Cordonnier et al. 2020, §3, and Li et al. 2021, Theorem 1, leave the border
-open. Let T_q be the sum of W_δ over those δ for which q + δ is in the grid. Some layer whose rows
-sum to one over the image's tokens, whatever its heads, computes the zero-padded convolution on the
-bare grid if and only if all T_q are equal, which on a grid of at least 2m+1 tokens a side means W_δ
-= 0 for all δ ≠ 0. On small grids other kernels do it: for 4 × 4 tokens and K = 5 they form a space
-of dimension ten. A ring mends it, exactly at finite parameters; in the limit one token does whose
-value is zero, after any value bias, and whose score is constant: M/2 for the bias, -α/2 for the
-quadratic score relative to its maximum.
+Claimed. Without tokens around the image attention is no zero-padded convolution on large grids,
+unless each token reads only itself; zero tokens all around it mend that, or a single one in the
+limit.
+True. So it is, whatever the heads, if their weights sum to one and positions are in the scores
+only; on small grids some more kernels are possible, counted exactly.
+
+Printed. Not from a paper: our own result. Cordonnier et al. 2020, §3, and Li et al. 2021, Theorem
+1, leave the border open. Let T_q be the sum of W_δ over those δ for which q + δ is in the grid.
+Some layer whose rows sum to one over the image's tokens, whatever its heads, computes the
+zero-padded convolution on the bare grid if and only if all T_q are equal, which on a grid of at
+least 2m+1 tokens a side means W_δ = 0 for all δ ≠ 0. On small grids other kernels do it: for 4 × 4
+tokens and K = 5 they form a space of dimension ten. A ring mends it, exactly at finite parameters;
+in the limit one token does whose value is zero, after any value bias, and whose score is constant:
+M/2 for the bias, -α/2 for the quadratic score relative to its maximum.
 
 Verified. The same. "If" by a layer at finite parameters: the T heads of S.finite and a uniform one,
 which serve that image size alone. For pixels and odd K the exceptions have Π K - Π min(n, K) + 1
@@ -18,16 +24,22 @@ for more than δ = 0; for patches they are counted by an exact rank (K = 5, P = 
 Nothing to repair. Positions must be in the scores only: with values that carry positions, T_q is no
 obstacle.
 
-Proof. *Only if*: equal tokens c give every head's output c, whatever the scores; the layer's output
-is then the same at every query, and so it is in a limit; the convolution's is c T_q + b. *If*: head
-δ of S.finite has the row (1-ε)S_δ + εJ, or J where its key is missing, and the map W_δ/(1-ε). With
-U for the uniform head the layer is conv(X)_q + J X (ΣW_δ/(1-ε) - T_q + U), and U = T - ΣW_δ/(1-ε)
-does it if T_q = T everywhere. *The dimension*: on one axis the offsets available at the n queries
-are min(n, 2m+1) different intervals, neighbours differing by one offset that comes or goes, so
-their indicators are independent; on two axes they are products. All contain δ = 0, so their
-differences vanish there and span one dimension less: that many conditions on W. With 2m+1 tokens on
-both axes the differences span all functions of δ that vanish at 0, so W_δ = 0 off 0. *The zero
-token*: `convattn.constructions.zero_token`. ∎
+Proof. *The idea:* on equal tokens attention sees no border.
+
+*Only if*: equal tokens c give every head's output c, whatever the scores; the layer's output is
+then the same at every query, and so it is in a limit; the convolution's is c T_q + b.
+
+*If*: head δ of S.finite has the row (1-ε)S_δ + εJ, or J where its key is missing, and the map
+W_δ/(1-ε). With U for the uniform head the layer is conv(X)_q + J X (ΣW_δ/(1-ε) - T_q + U), and U =
+T - ΣW_δ/(1-ε) does it if T_q = T everywhere.
+
+*The dimension*: on one axis the offsets available at the n queries are min(n, 2m+1) different
+intervals, neighbours differing by one offset that comes or goes, so their indicators are
+independent; on two axes they are products. All contain δ = 0, so their differences vanish there and
+span one dimension less: that many conditions on W. With 2m+1 tokens on both axes the differences
+span all functions of δ that vanish at 0, so W_δ = 0 off 0.
+
+*The zero token*: `convattn.constructions.register`. ∎
 """
 
 from fractions import Fraction
@@ -42,11 +54,10 @@ from flint import arb, ctx
 from convattn.bounds.rounding import layer_error_bound
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.li_output_map import token_maps
-from convattn.constructions.zero_token import attend_with_zero_token, zero_token_scores
+from convattn.constructions.register import limit_register
 from convattn.encodings import BiasEncoding, QuadraticEncoding
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.application import apply_attention
-from convattn.operators.roundoff import one_hot_sharpness
 from convattn.operators.shifts import TokenGrid
 from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
 from convattn_ledger.bounds.saturation import PRECISION, upper
@@ -220,14 +231,14 @@ def small_grids_on_images(run: Run) -> str:
     return f"up to 64 crops of 4 × 4 pixels, K = 5, no ring: {'; '.join(found)}"
 
 
-def zero_token_row(scores: np.ndarray, rest: float, target: int | None):
-    """Half the L1 distance to the one-hot row, or to the zero token's where there is no target."""
+def register_row(scores: np.ndarray, rest: float, target: int | None):
+    """Half the L1 distance to the one-hot row, or to the register's where there is no target."""
     row = np.append(scores, rest)
     return distance_to_one_hot(row, len(scores) if target is None else target)
 
 
-def zero_token_enclosed(run: Run) -> str:
-    """The rows of the library's scores and the zero token's: 0 < TV < N e^(-s/2) at all queries."""
+def register_enclosed(run: Run) -> str:
+    """The rows of the library's scores and the register's: 0 < TV < N e^(-s/2) at all queries."""
     grid = TokenGrid((3, 4), ((0, 0), (0, 0)))
     offsets = ((0, 0), (1, -1), (-2, 2))
     seen, missing = [], 0
@@ -240,13 +251,13 @@ def zero_token_enclosed(run: Run) -> str:
             QuadraticEncoding(jnp.full(3, sharpness), jnp.array(offsets, float)),
         ):
             scores = np.asarray(encoding.positional_scores(grid), np.float64)
-            rest = np.asarray(zero_token_scores(encoding), np.float64)
+            rest = np.asarray(limit_register(encoding).scores, np.float64)
             for head, offset in enumerate(offsets):
                 for query, place in enumerate(grid.query_positions):
                     there = place + np.array(offset)
                     inside = bool(((there >= 0) & (there < np.array(grid.keys))).all())
                     target = int(np.ravel_multi_index(tuple(there), grid.keys)) if inside else None
-                    distance = zero_token_row(scores[head, query], float(rest[head]), target)
+                    distance = register_row(scores[head, query], float(rest[head]), target)
                     if not (distance > 0 and distance < vanishing):
                         raise EvidenceFailed(
                             f"s = {sharpness}, offset {offset}, query {query}: TV {distance}, not "
@@ -254,24 +265,24 @@ def zero_token_enclosed(run: Run) -> str:
                         )
                     worst, missing = max(worst, upper(distance)), missing + (not inside)
         seen.append(f"s = {sharpness:g}: TV < {worst:.2g}")
-    require(missing, "every query had its target, so nothing was seen of the zero token")
+    require(missing, "every query had its target, so nothing was seen of the register")
     return f"3 × 4 tokens, two encodings, {missing} rows without a target; " + ", ".join(seen)
 
 
-def zero_token_on_images(run: Run) -> str:
-    """With twice the sharpness: equal to the zero-padded convolution without a ring."""
+def register_on_images(run: Run) -> str:
+    """With one-hot attention: equal to the zero-padded convolution without a ring."""
     images, found = whole_images(run), []
     kernel = integer_kernel(run.rng("kernel"), (5, 5), 3, 2)
     expected = exact_convolution(images, kernel)
-    apply = jax.jit(lambda layer, pixels: attend_with_zero_token(layer, pixels))
+    apply = jax.jit(lambda layer, pixels: apply_attention(layer, pixels))
     for encoding, dtypes in (("bias", DTYPES[:2]), ("quadratic", DTYPES[2:])):
         lines = []
         for dtype in dtypes:
-            options = {"sharpness": 2 * one_hot_sharpness(dtype), "form": "limit"}
-            layer = converted(kernel, dtype, patch_size=8, encoding=encoding, **options)
+            options = {"encoding": encoding, "form": "limit", "border": "register"}
+            layer = converted(kernel, dtype, patch_size=8, **options)
             lines.append(equal(dtype, apply(layer, images.astype(dtype)), expected))
         found.append(f"{encoding}: {', '.join(lines)}")
-    return f"{len(images)} images, K = 5, P = 8, no ring, one zero token; " + "; ".join(found)
+    return f"{len(images)} images, K = 5, P = 8, no ring, one register; " + "; ".join(found)
 
 
 CLAIM = Claim(
@@ -282,16 +293,25 @@ CLAIM = Claim(
     evidence=(
         proved(
             "sharpened/padding.v",
-            covers="the equivalence on every bare grid, limits and content included",
+            covers="the equivalence on every bare grid of two axes, offsets from -m to m and -n to "
+            "n, without a bias, with weights that may depend on content, and limits that are "
+            "uniform on tokens with entries in [-1, 1]; not: that T + 1 heads do it",
         ),
         proved(
             "sharpened/padding_dimension.v",
-            covers="the dimension for pixels; not: the counts for patches",
+            covers="the dimension of the kernels with equal T_q, for pixels, odd K and two axes; "
+            "not: the counts for patches",
         ),
-        proved("sharpened/padding_large.v", covers="on large grids only δ = 0 remains"),
+        proved(
+            "sharpened/padding_large.v",
+            covers="on 2m + 1 tokens a side or more only δ = 0 remains, for exact layers and in "
+            "limits, without a bias",
+        ),
         proved(
             "sharpened/padding_zero_token.v",
-            covers="the repair by a zero token, in the limit; not: the bound N e^(-s/2)",
+            covers="the repair by a zero token, one head an offset, in the limit for each image "
+            "and output, with values that have no bias; not: the bound N e^(-s/2); the repair by a "
+            "ring is S.finite's",
         ),
         certified("S.padding", "border*", name="kernels that no layer computes"),
         certified_identities(
@@ -299,7 +319,7 @@ CLAIM = Claim(
             "a kernel that a layer computes",
             "constant_sums",
             pattern="constant_sums",
-            covers="ε = 1/3",
+            covers="the taps 3, 5, 3 on two pixels, ε = 1/3",
         ),
         Evidence("dimensions", Level.TESTED, dimensions),
         Evidence("the layer in fractions", Level.TESTED, layer_in_fractions),
@@ -315,16 +335,16 @@ CLAIM = Claim(
             "the ring, 3 × 3, P = 4", (3, 3), patch_size=4, form="exact", dtypes=("float32",)
         ),
         Evidence(
-            "distance with a zero token",
+            "distance with a register",
             Level.ENCLOSED,
-            zero_token_enclosed,
+            register_enclosed,
             assumes=BALLS,
             quick=False,
         ),
         Evidence(
-            "a zero token on images",
+            "a register on images",
             Level.BOUNDED,
-            zero_token_on_images,
+            register_on_images,
             assumes=UNDERFLOW,
             quick=False,
         ),

@@ -1,10 +1,15 @@
 """S.polygon: two positional features of the smallest norm, and one-hot heads in half precision.
 
-Printed. Nowhere: ours. Cordonnier et al. 2020, Theorem 1, asks for D_p ≥ 3, and S.dp2 takes
-(n, n²), whose scores span a range that grows like T². First stated like this: for T ≥ 4 offsets a
-score ahead of all others by γ at each takes ‖v‖·R ≥ γ/(1 - cos 2π/T), R the circumradius of the
-features; the regular T-gon with all other shifts at its centre attains it. For T = 9 that is about
-4.3γ, where S.dp2 takes about 650γ.
+Claimed. Of two positional features the corners of a regular polygon need the smallest norm for
+heads that attend to one offset each, for nine offsets about 150 times less than S.dp2's.
+True. They do for three offsets or more; all heads can be one-hot for up to 56 offsets in bfloat16
+and 120 in float16, where S.dp2's own numbering ends at 16 and 46.
+
+Printed. Not from a paper: our own result. Cordonnier et al. 2020, Theorem 1, asks for D_p ≥ 3, and
+S.dp2 takes (n, n²), whose scores span a range that grows like T². First stated like this: for T ≥ 4
+offsets a score ahead of all others by γ at each takes ‖v‖·R ≥ γ/(1 - cos 2π/T), R the circumradius
+of the features; the regular T-gon with all other shifts at its centre attains it. For T = 9 that is
+about 4.3γ, where S.dp2 takes about 650γ.
 
 Verified. Let each of T offsets have a feature and a query vector v in the plane, all other shifts
 one further feature, R the radius of the smallest disc that holds the T + 1 features, and let each
@@ -29,32 +34,47 @@ of every numbering tried but the polygon's.
 Nothing to repair. The library computes the scores in at least float32, and refuses so many corners
 that rounding there takes a part of the lead: more than 804 in float32.
 
-Proof. (1) Let R = 1, the disc be centred at 0, x_i be the offsets' features, H = γ/max ‖v‖ and u_i
-= v_i/‖v_i‖: u_i·(x_i - x_j) ≥ H for every other feature x_j. T = 1: H ≤ 2, attained by opposite
-points. T ≥ 4: each x_i is a corner of the convex hull of them all. Number them around it, a_i =
-|x_i - x_(i+1)|, with exterior angles θ_i. The angle between u_i and x_i - x_(i+1) is at most
+Proof. *The idea:* a lead at every corner makes the exterior angles of the convex hull large, and
+they add up to 2π.
+
+(1) Let R = 1, the disc be centred at 0, x_i be the offsets' features, H = γ/max ‖v‖ and u_i =
+v_i/‖v_i‖: u_i·(x_i - x_j) ≥ H for every other feature x_j. *T = 1:* H ≤ 2, attained by opposite
+points.
+
+*T ≥ 4:* each x_i is a corner of the convex hull of them all. Number them around it, a_i = |x_i -
+x_(i+1)|, with exterior angles θ_i. The angle between u_i and x_i - x_(i+1) is at most
 arccos(H/a_i), that between u_i and x_i - x_(i-1) at most arccos(H/a_(i-1)); the inner angle π - θ_i
 is at most their sum, so θ_i ≥ arcsin(H/a_(i-1)) + arcsin(H/a_i). Σ θ_i = 2π, hence Σ arcsin(H/a_i)
-≤ π. As arcsin(H/a) is convex in a, H ≤ a·sin(π/T) with a the mean of the a_i. Project the x_i from
-a point within their hull onto the circle: the hull of the images contains theirs, so T·a is at most
-its perimeter; its sides are chords 2 sin(ψ_i/2) over arcs with Σ ψ_i = 2π, a concave function, so
-T·a ≤ 2T·sin(π/T). Together H ≤ 2 sin²(π/T). T = 3: suppose H > 1. As u_i·x_i ≤ 1, all u_i·x_j < 0
-for j ≠ i, the spare s included. So the three u_i are in an open half-plane, and one of them, u_2 =
-αu_1 + βu_3 with α, β ≥ 0; then u_2·x_2 = αu_1·x_2 + βu_3·x_2 ≤ 0, but u_2·x_2 ≥ H + u_2·x_1 ≥ H - 1
-> 0. T = 2: H is at most the distances of x_1 from the segment x_2 s and of x_2 from x_1 s. If the
+≤ π. As arcsin(H/a) is convex in a, H ≤ a·sin(π/T) with a the mean of the a_i.
+
+Project the x_i from a point within their hull onto the circle: the hull of the images contains
+theirs, so T·a is at most its perimeter; its sides are chords 2 sin(ψ_i/2) over arcs with Σ ψ_i =
+2π, a concave function, so T·a ≤ 2T·sin(π/T). Together H ≤ 2 sin²(π/T).
+
+*T = 3:* suppose H > 1. As u_i·x_i ≤ 1, all u_i·x_j < 0 for j ≠ i, the spare s included. So the
+three u_i are in an open half-plane, and one of them, u_2 = αu_1 + βu_3 with α, β ≥ 0; then
+u_2·x_2 = αu_1·x_2 + βu_3·x_2 ≤ 0, but u_2·x_2 ≥ H + u_2·x_1 ≥ H - 1 > 0.
+
+*T = 2:* H is at most the distances of x_1 from the segment x_2 s and of x_2 from x_1 s. If the
 triangle has an angle of at least 90° at s, 2H² ≤ |x_1 - x_2|² ≤ 4; if it has one at x_1 or x_2, the
 distance from there is a height of at most half the side opposite, so H ≤ 1. Otherwise, with angles
 A, B, C at x_1, x_2, s and circumradius at most 1, both distances are heights, 2 sin B sin C and 2
 sin A sin C at most, and the smaller is at most 2 sin((A + B)/2)·sin C = 4 sin(C/2)·cos²(C/2) ≤
-8/√27, attained at sin²(C/2) = 1/3, A = B, which is acute. (2) Corners on the unit circle have
-scores a·cos(2πm/T), the centre 0. (3) The N - 1 other keys have at most (N - 1)e^-α/(1 + (N -
-1)e^-α) of the weight; Lemma 1 of C20 does the rest. (4) is counted. Why: with unit roundoff u
-rounding a corner moves it by at most u, so a product of two by 2u + u², and rounding the score adds
-u(1 + 3u); the lead is at least a(1 - cos 2π/T - 6u - 8u²), which is positive for T ≤ 28 in bfloat16
-and T ≤ 82 in float16; larger T are counted alone. With (n, n²) a number that occurs has a square of
-more bits than the dtype, 17² in bfloat16 from T = 17 and 33 on, 47² in float16 from T = 47 on, so
-that scores next to each other are rounded to one; at T = 92, numbered from -46, the score 46²a
-overflows in float16 at a = 32, and at a = 16 the lead is below L. ∎
+8/√27, attained at sin²(C/2) = 1/3, A = B, which is acute.
+
+(2) Corners on the unit circle have scores a·cos(2πm/T), the centre 0.
+
+(3) The N - 1 other keys have at most (N - 1)e^-α/(1 + (N - 1)e^-α) of the weight; Lemma 1 of C20
+does the rest.
+
+(4) is counted. Why: with unit roundoff u rounding a corner moves it by at most u, so a product of
+two by 2u + u², and rounding the score adds u(1 + 3u); the lead is at least a(1 - cos 2π/T - 6u -
+8u²), which is positive for T ≤ 28 in bfloat16 and T ≤ 82 in float16; larger T are counted alone.
+
+With (n, n²) a number that occurs has a square of more bits than the dtype, 17² in bfloat16 from T =
+17 and 33 on, 47² in float16 from T = 47 on, so that scores next to each other are rounded to one;
+at T = 92, numbered from -46, the score 46²a overflows in float16 at a = 32, and at a = 16 the lead
+is below L. ∎
 """
 
 import jax

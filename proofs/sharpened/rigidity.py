@@ -1,7 +1,12 @@
 """S.rigidity: what exactness forces on the heads of a layer.
 
-Printed. Nowhere: ours. (That a factorisation through the rank is unique up to a basis is linear
-algebra; here the basis is the value maps, and the other factor is attention.)
+Claimed. If as many heads as the kernel's rank are exactly a convolution, their attention is
+relative and zero outside the receptive field, and their value maps are independent.
+True. So it is for heads that attend by position, if every offset joins two tokens; one head more
+leaves one common term free, and with as many heads as offsets near exactness gives a bound.
+
+Printed. Not from a paper: our own result. (That a factorisation through the rank is unique up to a
+basis is linear algebra; here the basis is the value maps, and the other factor is attention.)
 
 Verified. Let H heads whose attention does not depend on the image be exactly a zero-padded
 convolution, of rank ρ = rank F, on images in which every offset joins two tokens. Of weights at
@@ -24,15 +29,21 @@ tokens, with E_k = Σ_h a_h(q, k) W_h there.
 Nothing to repair. S.dp1 shows that exactness does not force attention to be near one-hot; (ii) is
 what its heads and S.finite's have in common.
 
-Proof. Let W be the matrix with the columns vec(W_h), and a(q, k) the vector of the heads' weights.
-For tokens q, k of the image W·a(q, k) is vec(M_(k-q)), the column of F, or zero if k - q is no
-offset. All offsets occur: the columns of F lie in the span of W's H columns. (i) So W has rank ρ
-and full column rank, and a(q, k) is the only solution. (ii) Let k be outside: a(q, k) > 0 and
-W·a(q, k) = 0, so W has rank ρ and a kernel of dimension one, spanned by c = a(q, k); two solutions
-of W·a = vec(M_δ) differ by a multiple of c. (iii) Let B have the columns a(q, q+δ), T × T, and s =
-Σ_(k outside) a(q, k). WB = F + E has smallest singular value ≥ σ_min(F) - ‖E‖ > 0, so B is
-invertible; let y = B⁻¹s. (F + E)y = Ws = Σ E_k, so ‖y‖ ≤ β, the bound above. Row h of s = By is s_h
-= Σ_δ a_h(q, q+δ) y_δ ≤ β·Σ_δ a_h(q, q+δ) ≤ β(1 - s_h), as a row sums to one at most. ∎
+Proof. *The idea:* the weights at a key solve a linear system whose matrix is the value maps.
+
+Let W be the matrix with the columns vec(W_h), and a(q, k) the vector of the heads' weights. For
+tokens q, k of the image W·a(q, k) is vec(M_(k-q)), the column of F, or zero if k - q is no offset.
+All offsets occur: the columns of F lie in the span of W's H columns.
+
+(i) So W has rank ρ and full column rank, and a(q, k) is the only solution.
+
+(ii) Let k be outside: a(q, k) > 0 and W·a(q, k) = 0, so W has rank ρ and a kernel of dimension one,
+spanned by c = a(q, k); two solutions of W·a = vec(M_δ) differ by a multiple of c.
+
+(iii) Let B have the columns a(q, q+δ), T × T, and s = Σ_(k outside) a(q, k). WB = F + E has
+smallest singular value ≥ σ_min(F) - ‖E‖ > 0, so B is invertible; let y = B⁻¹s. (F + E)y = Ws = Σ
+E_k, so ‖y‖ ≤ β, the bound above. Row h of s = By is s_h = Σ_δ a_h(q, q+δ) y_δ ≤ β·Σ_δ a_h(q, q+δ) ≤
+β(1 - s_h), as a row sums to one at most. ∎
 """
 
 from itertools import product
@@ -185,7 +196,8 @@ CLAIM = Claim(
     evidence=(
         proved(
             "sharpened/rigidity.v",
-            covers="(i) and (ii), for weights of tokens of the image; not: (iii)",
+            covers="(i) and (ii), for odd kernels without dilation and weights of tokens of the "
+            "image; not: (iii)",
         ),
         Evidence("one solution", Level.TESTED, only_solution),
         Evidence("relative attention", Level.TESTED, positions),

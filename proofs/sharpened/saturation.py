@@ -1,10 +1,16 @@
 """S.saturation: how far attention at finite α or M is from one-hot, and a layer from its limit.
 
-Printed. Nowhere: ours. Cordonnier et al. 2020 and Li et al. 2021 say "hard attention" and "machine
-precision". At any sharpness, in total variation (half the L1 distance of two rows): a quadratic
-head is within 1 - θ^(-2) of the one-hot row of the nearest key, at the border too, where θ = Σ_n
-e^(-αn²); a one-hot bias is exactly (N-1)/(e^M + N - 1) away where its target is a key, and exactly
-uniform where it is not. That bounds the difference of the layer and the convolution.
+Claimed. At any finite sharpness a quadratic head is within a bound of one-hot attention, and a
+one-hot bias at an exact distance from it; this bounds how far the layer is from the convolution.
+True. So it is, on any number of axes and with centres at whole shifts; the quadratic bound is the
+same at every image size, while at fixed parameters a bias's error grows with the number of tokens.
+
+Printed. Not from a paper: our own result. Cordonnier et al. 2020 and Li et al. 2021 say "hard
+attention" and "machine precision". At any sharpness, in total variation (half the L1 distance of
+two rows): a quadratic head whose centre is a whole shift is within 1 - θ^(-2) of the one-hot row of
+the nearest key, at the border too, where θ = Σ_n e^(-αn²); a one-hot bias is exactly (N-1)/(e^M + N
+- 1) away where its target is a key, and exactly uniform where it is not. That bounds the difference
+of the layer and the convolution.
 
 Verified. The same, on n axes with θ^(-n), and strictly below on every finite grid; the bound is
 approached in the middle of a large one. The layer: for each output feature j
@@ -18,12 +24,17 @@ the target, -c elsewhere.
 Nothing to repair. For the bias the leading factor grows with N: at fixed M the error is not uniform
 in the image size, while the quadratic encoding's is.
 
-Proof. *Quadratic*: e^(-α|k - t|²) is a product over the axes. On one axis let p be the key nearest
-to t, at distance d. A key n steps from it scores at least αn² less, as (d + n)² - d² ≥ n² (it is
-n², on both sides, for d = 0). So p's weight there is 1/(1 + …) > 1/θ, and TV, one minus p's weight
-in the row, is below 1 - θ^(-n). *Bias*: softmax of one M and N - 1 zeros, and of N zeros. *Layer*:
-a row of A_h - S_h sums to zero and has L1 norm 2·TV, so its positive and its negative part sum to
-TV each, and paired with a column y it gives at most TV·(max y - min y); add up the heads. ∎
+Proof. *The idea:* count by how much a key n steps from the nearest one scores less.
+
+*Quadratic*: e^(-α|k - t|²) is a product over the axes. On one axis let p be the key nearest to t,
+at distance d. A key n steps from it scores at least αn² less, as (d + n)² - d² ≥ n² (it is n², on
+both sides, for d = 0). So p's weight there is 1/(1 + …) > 1/θ, and TV, one minus p's weight in the
+row, is below 1 - θ^(-n).
+
+*Bias*: softmax of one M and N - 1 zeros, and of N zeros.
+
+*Layer*: a row of A_h - S_h sums to zero and has L1 norm 2·TV, so its positive and its negative part
+sum to TV each, and paired with a column y it gives at most TV·(max y - min y); add up the heads. ∎
 """
 
 from itertools import product
@@ -166,16 +177,22 @@ CLAIM = Claim(
     evidence=(
         proved(
             "sharpened/saturation.v",
-            covers="rows on two axes, the first bound of two layers; not: other axes, strictness",
+            covers="bias rows on any keys, quadratic rows on two axes with the partial sums of θ, "
+            "the first bound for two layers of the same maps whose rows have the same sums; not: "
+            "other axes, strictness, that the bound is approached, the second bound",
         ),
         proved(
             "sharpened/saturation_bias.v",
-            covers="both bounds of the layer with a bias, with the ring; not: the quadratic layer, "
-            "nor the mean-padded and the edge-replicate convolution",
+            covers="both bounds of the layer with a bias, with the ring, for odd K on two axes; "
+            "not: the quadratic layer, the mean-padded and the edge-replicate convolution, that "
+            "they are equalities for one head",
         ),
         proved(
             "sharpened/saturation_reals.v",
-            covers="rows on two axes, with numbers for α = 46, 104 and M = 40",
+            covers="quadratic rows on two axes are at most 1 - θ^-2 away with (1 + x)/(1 - x) for "
+            "θ, x = e^-α, in figures at α = 46 and 104; the bias at M = 40 where its "
+            "target is a key, in figures, from below for N - 1 ≤ 10^15 only; not: "
+            "strictness, that a bound is approached",
         ),
         certified("S.saturation", name="rational bounds"),
         Evidence("quadratic rows", Level.ENCLOSED, quadratic_rows, assumes=BALLS),

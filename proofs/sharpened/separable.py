@@ -1,10 +1,16 @@
 """S.separable: relative additive scores on a rectangle make attention factor over the axes.
 
-Printed. Nowhere: ours; the encodings are those of Cordonnier et al. 2020. Where the scores are a
-sum f_h(δ_1) + g_h(δ_2) of a row and a column term and the keys fill a rectangle, as for the
-quadratic encoding and for learned rows and columns without content, attention is the outer product
-of a softmax over rows and one over columns, so that the layer costs O(HW(H + W)·D), not O(H²W²·D).
-A class token, a mask or a cross term spoils it, and the one-hot bias is not of this form.
+Claimed. Where scores are a row term plus a column term and the keys fill a rectangle, attention is
+a softmax over rows times one over columns, and costs much less.
+True. It is, for relative and absolute positions, and finite scores with such attention have to be
+such a sum; a class token, a mask or a cross term can spoil it, but masks to rectangles do not.
+
+Printed. Not from a paper: our own result; the encodings are those of Cordonnier et al. 2020. Where
+the scores are a sum f_h(δ_1) + g_h(δ_2) of a row and a column term and the keys fill a rectangle,
+as for the quadratic encoding and for learned rows and columns without content, attention is the
+outer product of a softmax over rows and one over columns, so that the layer costs O(HW(H + W)·D),
+not O(H²W²·D). A class token, a mask or a cross term spoils it, and the one-hot bias is not of this
+form.
 
 Verified. The same, ring included, for scores f_h(q_1, k_1) + g_h(q_2, k_2) in general, relative or
 not: absolute rows and columns without cross terms are such. Heads whose centres share a coordinate
@@ -385,9 +391,14 @@ CLAIM = Claim(
     evidence=(
         proved(
             "sharpened/separable.v",
-            covers="scores that are sums factor; not: masks, class tokens, cross terms, the cost",
+            covers="scores that are sums factor, over a rectangle of two axes, and attention is "
+            "two passes; not: masks, class tokens, cross terms, the cost",
         ),
-        proved("sharpened/separable_converse.v", covers="scores whose attention factors are sums"),
+        proved(
+            "sharpened/separable_converse.v",
+            covers="if the attention at finite scores is u(q_1, k_1)·v(q_2, k_2) for all queries "
+            "and keys of two axes, the scores are sums, up to a term of the query",
+        ),
         certified_identities("S.separable", "every row", "separable", pattern="separable"),
         certified_identities("S.separable", "the layer, axis by axis", "layer", pattern="layer"),
         Evidence("factors in fractions", Level.TESTED, exact_factors, quick=False),

@@ -1,7 +1,13 @@
 """S.sharpness: what sharp scores save, and what exactness costs without them.
 
-Printed. Nowhere: ours. (That bounded scores let attention disperse as 1/N is Veličković et al.
-2025, arXiv:2410.01104, Lemma 2.1; here is what an exact layer pays for it in its value maps.)
+Claimed. If the scores of heads lie in a bounded range, exactness costs large value maps, and with
+only as many heads as offsets the range has to grow like the logarithm of N.
+True. So it is for heads that attend by position, by explicit bounds: two heads come as near to the
+first as one likes for one tap, and the constant of the second is known.
+
+Printed. Not from a paper: our own result. (That bounded scores let attention disperse as 1/N is
+Veličković et al. 2025, arXiv:2410.01104, Lemma 2.1; here is what an exact layer pays for it in its
+value maps.)
 
 Verified. Let heads whose attention does not depend on the image have scores within an interval of
 length S > 0 over N keys.
@@ -25,14 +31,19 @@ and r ≤ 2 log 2 for N ≥ 2T, η ≤ σ_min/2. So with T heads the bias's log 
 
 Nothing to repair. (Conjectured with a constant that was not known; it is 2 log 2.)
 
-Proof. (1) Divide a row's exponentials by the least: w_k ∈ [1, E], E = e^S. Two weights of it differ
-by (w_k - w_l)/Σw ≤ (w_k - w_l)/(w_k + w_l + N - 2) ≤ (E - 1)/(E + N - 1), as the quotient rises
-with w_k and falls with w_l. With k the token at δ and l the one outside, M_δ = Σ_h (A_h(q, k) -
-A_h(q, l)) W_h. (2) S.finite has E = 1 + N(1/ε - 1), so that (E + N - 1)/(E - 1) = 1/(1 - ε); its
-maps are M/(1 - ε) and -εM/(1 - ε), in all (1 + ε)/(1 - ε) times M. (3) S.rigidity (iii), all keys
-counted, has s/(1 - s) ≤ Σ_(k outside)‖E_k‖/(σ_min - ‖E‖) for the weight s of a head outside, and
-‖E‖ ≤ Σ_(k inside) ‖E_k‖, so it is at most η/(σ_min - η). By the range of the scores s/(1 - s) ≥ (N
-- T)/(T·e^S). ∎
+Proof. *The idea:* two weights of a row of bounded scores differ by little.
+
+(1) Divide a row's exponentials by the least: w_k ∈ [1, E], E = e^S. Two weights of it differ by
+(w_k - w_l)/Σw ≤ (w_k - w_l)/(w_k + w_l + N - 2) ≤ (E - 1)/(E + N - 1), as the quotient rises with
+w_k and falls with w_l. With k the token at δ and l the one outside, M_δ = Σ_h (A_h(q, k) - A_h(q,
+l)) W_h.
+
+(2) S.finite has E = 1 + N(1/ε - 1), so that (E + N - 1)/(E - 1) = 1/(1 - ε); its maps are M/(1 - ε)
+and -εM/(1 - ε), in all (1 + ε)/(1 - ε) times M.
+
+(3) S.rigidity (iii), all keys counted, has s/(1 - s) ≤ Σ_(k outside)‖E_k‖/(σ_min - ‖E‖) for the
+weight s of a head outside, and ‖E‖ ≤ Σ_(k inside) ‖E_k‖, so it is at most η/(σ_min - η). By the
+range of the scores s/(1 - s) ≥ (N - T)/(T·e^S). ∎
 """
 
 from fractions import Fraction
@@ -151,7 +162,11 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LOWER_BOUND,),
     evidence=(
-        proved("sharpened/sharpness.v", covers="(1), entry by entry; not: (2) and (3)"),
+        proved(
+            "sharpened/sharpness.v",
+            covers="(1), entry by entry, for odd kernels without dilation; not: other norms, (2) "
+            "and (3)",
+        ),
         certified("S.sharpness", name="two heads for one tap", covers="ε = 1/2"),
         Evidence("gaps between two weights", Level.TESTED, gaps),
         Evidence("one tap", Level.TESTED, one_tap),

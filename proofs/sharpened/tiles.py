@@ -1,6 +1,12 @@
 """S.tiles: the head bound of S.heads holds where only sizes were checked, for K = 2Pm + 1.
 
-Printed. Nowhere: ours.
+Claimed. The number of heads in S.heads is necessary for almost every kernel if K is one more than a
+multiple of 2P, where in part it had only been checked size by size.
+True. It is, in the limit too, for heads that attend by position: shown here for two channel pairs
+or more, so that with S.heads all such K are settled; for some other K the check size by size
+remains.
+
+Printed. Not from a paper: our own result.
 
 Verified. For K = 2Pm + 1, m ≥ P ≥ 2 and D = D_in·D_out ≥ 2, a generic K × K kernel on patches
 takes at least min((2m+1)², (2P-1)²·D) content-free heads, in the limit too: this is the rank of F
@@ -10,7 +16,11 @@ checked size by size where S.heads says so.
 
 Nothing to repair.
 
-Proof. A minor of F is a polynomial in the kernel, so one kernel of this rank is enough (S.heads).
+Proof. *The idea:* a kernel with one tap for each residue class makes the rank a number of covered
+cells.
+
+A minor of F is a polynomial in the kernel, so one kernel of this rank is enough (S.heads).
+
 Give each channel pair one tap t for each residue class modulo P on both axes, and no others. Row
 (pair, s), |s_a| ≤ P - 1, has at column δ the tap Pδ + s, so its only entry is at δ = (t - s)/P for
 the tap t ≡ s. A residue ρ ≠ 0 on an axis has the two rows s = ρ and s = ρ - P, and so the cells δ
@@ -19,10 +29,11 @@ and δ + 1; ρ = 0 has one. So the rows of a pair are unit vectors on
     (P-1)² squares of 2 × 2 cells, P - 1 horizontal and P - 1 vertical dominoes, and one cell
 
 of the grid of (2m+1)² offsets. As the taps reach from -Pm to Pm, each of these can stand anywhere
-in the grid. The rank is the number of cells that are covered. There are a = D(P-1)² squares, b =
-D(P-1) dominoes of each sort and c = D ≥ 2 single cells, of total area A = 4a + 4b + c = D(2P-1)².
-Let n = 2m + 1, cut into m² blocks 2 × 2, a row of m horizontal dominoes, a column of m vertical
-ones, and a corner.
+in the grid. The rank is the number of cells that are covered.
+
+There are a = D(P-1)² squares, b = D(P-1) dominoes of each sort and c = D ≥ 2 single cells, of total
+area A = 4a + 4b + c = D(2P-1)². Let n = 2m + 1, cut into m² blocks 2 × 2, a row of m horizontal
+dominoes, a column of m vertical ones, and a corner.
 
 A ≤ n²: all can be laid disjointly, which gives rank A. √D(2P-1) ≤ 2m+1 gives a ≤ m²: lay squares on
 blocks, and as many dominoes as fit on the row and the column. If b > m, a - m² + (b - m) ≤ (1-c)/4

@@ -1,30 +1,45 @@
 """S.vit: a convolutional network is an unmodified vision transformer, as nearly as one likes.
 
-Printed. Nowhere: ours. For every network of K × K convolutions (at stride 1, or strided and read
-à trous), folded batch norms, biases, ReLU, residual sums, average pooling and a linear classifier,
-on n × n images, there are explicit parameters of a stock vision transformer (LayerNorm with its own
-ε, softmax attention, GELU, a class token, learned positions, K² heads, a block a convolution) whose
-logits differ from the network's by at most a bound that is derived, and that tends to 0 as three
-numbers grow: Λ, s and S. No stock vision transformer with ε > 0 is exactly such a network on all
-images, nor on an open set of them, unless the network's logits are constant there.
+Claimed. A vision transformer without any change comes as near to a convolutional network as one
+likes on bounded images, by explicit parameters, and is never exactly one.
+True. It does, within a derived bound that real images keep in float64 and float32; never exactly,
+as LayerNorm keeps its logits bounded, unless the network's logits are constant.
+
+Printed. Not from a paper: our own result. For every network of K × K convolutions (at stride 1, or
+strided and read à trous), folded batch norms, biases, ReLU, residual sums, average pooling and a
+linear classifier, on n × n images, there are explicit parameters of a stock vision transformer
+(LayerNorm with its own ε, softmax attention, GELU, a class token, learned positions, K² heads, a
+block or more a convolution) whose logits differ from the network's, on bounded images, by at most a
+bound that is derived, and that tends to 0 as three numbers grow: Λ, s and S. No stock vision
+transformer with ε > 0 is exactly such a network on all images, nor on an open set of them, unless
+the network's logits are constant there.
 
 Verified. The same, and on real images in float64 and float32 every logit lies within its bound.
-Exactly never: LayerNorm's output has the norm √D at most, so logits are at most ‖w‖‖γ‖√D + |b|,
-whatever the blocks are. Without the last LayerNorm that would be false: no blocks, a linear patch
-embedding and a linear classifier are a linear convolution.
+Exactly never: LayerNorm's output has the norm √D at most, so logits are at most ‖w‖(‖γ‖√D + ‖β‖) +
+|b|, whatever the blocks are. Without the last LayerNorm that would be false: no blocks, a linear
+patch embedding and a linear classifier are a linear convolution.
 
 Nothing to repair.
 
-Proof. *Pairs*: the stream holds (f, -f), so LayerNorm's mean is 0; one pair ±λ of each token makes
-the square sum of its constants Λ². With γ = √(2/D)√(Λ² + εD/2), LN(x) = xρ with ρ = (1 + |f|²/(Λ² +
-εD/2))^(-1/2), 1 - |f|²/2Λ² ≤ ρ ≤ 1. *Heads*: tokens have corners of a polygon as codes on each
-axis; queries are turned by the offset, so that the target's score exceeds the others' by S at
-least; the class token, whose values are zero, scores between the two: it is read where the target
-does not exist. As ρ differs from token to token, by η = |f|²/2Λ² at most, every other weight is at
-most e^(-S'), S' ≥ (1 - cη)S; tokens whose mean is read have the score 0. *MLP*: with GELU(z) =
-zΦ(z), GELU(z) - GELU(-z) = z as Φ(z) + Φ(-z) = 1, and 0 ≤ ReLU(z) - GELU(sz)/s ≤ m/s, m = max
-zΦ(-z). *Composition*: a block passes on a difference by its Lipschitz constant, so what arises in
-block l is multiplied by those of the later ones; the sum tends to 0 as what arises does.
+Proof. *The idea:* large constants keep LayerNorm's scale nearly constant, sharp scores make one-hot
+heads, and GELU of a large argument is nearly ReLU.
+
+*Pairs*: the stream holds (f, -f), so LayerNorm's mean is 0; one pair ±λ of each token makes the
+square sum of its constants Λ². With γ = √(2/D)√(Λ² + εD/2), LN(x) = xρ with ρ = (1 + |f|²/(Λ² +
+εD/2))^(-1/2), 1 - |f|²/2Λ² ≤ ρ ≤ 1.
+
+*Heads*: tokens have corners of a polygon as codes on each axis; queries are turned by the offset,
+so that the target's score exceeds the others' by 2S at least; the class token, whose values are
+zero, scores in the middle: it is read where the target does not exist. As ρ differs from token to
+token, by η = |f|²/2Λ² at most, every other weight is at most e^(-S'), S' ≥ (1 - cη)S; tokens whose
+mean is read have the score 0.
+
+*MLP*: with GELU(z) = zΦ(z), GELU(z) - GELU(-z) = z as Φ(z) + Φ(-z) = 1, and 0 ≤ ReLU(z) -
+GELU(sz)/s ≤ m/s, m = max zΦ(-z).
+
+*Composition*: a block passes on a difference by its Lipschitz constant, so what arises in block l
+is multiplied by those of the later ones; the sum tends to 0 as what arises does.
+
 *Converse*: on an open set on which the network is affine and not constant, a vision transformer
 with ε > 0, which is analytic, would be the same affine function on all images, but it is bounded. ∎
 """
@@ -239,23 +254,42 @@ CLAIM = Claim(
     evidence=(
         proved(
             "sharpened/vit_parts.v",
-            covers="pairs and ρ for every ε ≥ 0, GELU's symmetry, m/s, the leak of a head; not: m",
+            covers="pairs, and the bounds of ρ for every ε ≥ 0, GELU's symmetry where Φ(z) + Φ(-z) "
+            "= 1, |ReLU(z) - GELU(sz)/s| ≤ m/s for an m with which it holds at s = 1, the leak of "
+            "a head given the ratio of its weights; not: m for the Gaussian, the sign of that "
+            "difference, S'",
         ),
         proved(
             "sharpened/vit_bound.v",
-            covers="the composition, as a bound in numbers; not: cleared channels, GELU as GELU",
+            covers="the composition, as a bound in numbers of its own, in sums of absolute "
+            "entries, for networks on tokens as in vit and Λ large enough; not: the library's "
+            "bound, cleared channels, rounding, GELU as GELU",
         ),
-        proved("sharpened/vit.v", covers="the limit, for every network on tokens"),
+        proved(
+            "sharpened/vit.v",
+            covers="the limit, uniform on bounded images, for networks on tokens whose targets "
+            "have the greatest score under the codes, by one at least, and the score 0 where there "
+            "are several, and every Φ with zΦ(z) within some c of ReLU(z); not: rounding, GELU as "
+            "GELU",
+        ),
         proved(
             "sharpened/vit_convolution.v",
-            covers="convolutions with biases, ReLU on any channels, so residual sums, the mean, by "
-            "codes of integers; not: strides, pooling in between, polygons as codes",
+            covers="the same limit for convolutions at stride 1 with biases, ReLU on any channels, "
+            "so residual sums, the mean, by codes of integers and a head more than offsets; not: "
+            "K² heads, strides, pooling in between, polygons as codes, rounding, GELU as GELU",
         ),
-        proved("sharpened/vit_reals.v", covers="the same with the real exponential and root"),
+        proved(
+            "sharpened/vit_reals.v",
+            covers="the limit of those, with the real exponential and root, for every Φ with zΦ(z) "
+            "within some c of ReLU(z), as the logistic function has; not: that the "
+            "Gaussian's is such a Φ, the features and heads in numbers",
+        ),
         proved(
             "sharpened/vit_never.v",
-            covers="never exact where logits are unbounded; on bounded images under the identity "
-            "property, which analytic functions have",
+            covers="never exact where the network's logits are unbounded; under the identity "
+            "property along a line of images, a logit that is affine on an interval is constant "
+            "there; not: that logits are analytic, and so have it, that a network is affine on an "
+            "open set",
         ),
         Evidence("GELU", Level.ENCLOSED, gelu, assumes=BALLS),
         Evidence("addressing", Level.ENCLOSED, addressing, assumes=BALLS),

@@ -1,10 +1,15 @@
 """S.width: fewer narrow heads, in the limit and exactly.
 
-Printed. Nowhere: ours. S.headdim splits one-hot heads: 20 of dimension 64 for K = 3, P = 16, three
-channels in the limit, 32 exactly. Our first form of this claim gave 16 and 31, for an invertible
-M_0. Values that grow like 1/ε so that heads ever nearer to each other span more are the limits of
-border rank (Bini et al. 1979); the commutator bound is Strassen's (1983), Koszul flattenings are
-Landsberg and Ottaviani's (2013).
+Claimed. For K = 3, P = 16, three channels and heads of width 64, 16 heads suffice in the limit and
+31 exactly, where one-hot heads take 20 and 32.
+True. 16 do in the limit, with value maps that grow, and even 28 do exactly, for every kernel; some
+kernel takes 14 in the limit, exactly 24 are necessary, and what lies between is open.
+
+Printed. Not from a paper: our own result. S.headdim splits one-hot heads: 20 of dimension 64 for K
+= 3, P = 16, three channels in the limit, 32 exactly. Our first form of this claim gave 16 and 31,
+for an invertible M_0. Values that grow like 1/ε so that heads ever nearer to each other span more
+are the limits of border rank (Bini et al. 1979); the commutator bound is Strassen's (1983), Koszul
+flattenings are Landsberg and Ottaviani's (2013).
 
 Verified. Let j be the n coordinates of a token, inputs or outputs, whichever are fewer; of them w_δ
 are read at δ, and R at some δ ≠ 0. Let d = d_H, G = Σ_(δ≠0) ⌈w_δ/d⌉. (1) In the limit, with value
@@ -21,37 +26,48 @@ which are necessary.
 
 Repair. 31 exactly became 28: with two places in group 0 for a coordinate that other tokens read,
 its offset 0 costs one place and not two. M_0 need not be invertible, nor square. Open: whether 14
-or 15 do in the limit, and 24 to 27 exactly. (4) gives no more than 14, as X and Y have R = 180 rows
-that are not zero, so at most 768 + 90. Koszul flattenings of 2p + 1 combinations of the maps gave,
-modulo a prime, at K = 3, P = 6, two channels, n = 72, R = 40: 92, 93.3 and 92.4 for p = 1, 2, 3,
-where (1) has 128 places; n + 8R/15 at P = 16 would be 13.5 heads. A coordinate alone takes as many
-places as it has offsets in the limit and one more exactly (S.kernel), 972 = 15.2·64 and 1740 =
-27.2·64 in all, so fewer heads would have to mix coordinates. In small that is possible: for K = 3,
-P = 2 on one axis, one channel, d = 1 and outer taps of one sign three heads do, where (1) has four.
-They would: experiments/head_width_search.py, by alternating least squares, finds heads with bounded
-maps within 10⁻¹¹ of a random kernel's at K = 3, P = 2, one channel: 10 of dimension 1 where (1) has
-16, and 9 of dimension 2 where (1) has 10, as many as S.heads makes necessary. That is no proof.
+do in the limit, as 15 do (S.overlap), and 24 to 27 exactly. (4) gives no more than 14, as X and Y
+have R = 180 rows that are not zero, so at most 768 + 90. Koszul flattenings of 2p + 1 combinations
+of the maps gave, modulo a prime, at K = 3, P = 6, two channels, n = 72, R = 40: 92, 93.3 and 92.4
+for p = 1, 2, 3, where (1) has 128 places; n + 8R/15 at P = 16 would be 13.5 heads. A coordinate
+alone takes as many places as it has offsets in the limit and one more exactly (S.kernel), 972 =
+15.2·64 and 1740 = 27.2·64 in all, so fewer heads would have to mix coordinates. In small that is
+possible: for K = 3, P = 2 on one axis, one channel, d = 1 and outer taps of one sign three heads
+do, where (1) has four. They would: experiments/head_width_search.py, by alternating least squares,
+finds heads with bounded maps within 10⁻¹¹ of a random kernel's at K = 3, P = 2, one channel: 10 of
+dimension 1 where (1) has 16, and 9 of dimension 2 where (1) has 10, as many as S.heads makes
+necessary. That is no proof.
 
-Proof. (1), (2) x M = Σ_j x_j M[j, :], so it is enough for each j that Σ_h a_hδ W_h[j, :] = M_δ[j,
-:] over the heads that hold j, for all δ, and nothing elsewhere. Let D_j be the δ ≠ 0 that read j.
+Proof. *The idea:* give each coordinate places in heads that together are right for it.
+
+(1), (2) x M = Σ_j x_j M[j, :], so it is enough for each j that Σ_h a_hδ W_h[j, :] = M_δ[j, :] over
+the heads that hold j, for all δ, and nothing elsewhere. Let D_j be the δ ≠ 0 that read j.
+
 (1) Heads of δ ≠ 0 have weights in the ratio 1 : ε at 0 and δ, base heads look at 0. j takes a place
 with M_δ[j, :]/ε (times 1 + ε) at each δ ∈ D_j and one with M_0[j, :] - Σ M_δ[j, :]/ε in the base;
 if D_j is empty, one with M_0[j, :] anywhere, wrong by ε M_0[j, :] at δ. The spare places of the G
-heads take s of these. (2) The heads of δ have the row (S_δ + x_h S_0 + J)/Z_h, those of group 0
-(x_h S_0 + J)/Z_h, J uniform, x_h ≥ 0, whatever N is (S.kernel). j takes a place with M_δ[j, :] at
-each δ ∈ D_j and two in group 0, which add up to -Σ M_δ[j, :]; if D_j is empty, two in one group,
-which add up to zero. So J and every δ ≠ 0 are right. The two have different x, so that their
-difference is fixed by M_0[j, :]. Two places are in different heads if the list of a group's places,
-pairs first, is dealt to its g ≥ 2 heads in turn; then no head has more than d, and x = 0, 1, 0, 1,
-…, the last 2 if g is odd, makes neighbours differ. (3) A = M_0 - N/ε has rank ρ for all but
-finitely many ε. Let Z be the sum of its s smallest singular terms of the ρ. They are beyond the
-rank of N, so by Weyl's inequality no larger than the norm of M_0: ‖Z‖ ≤ ‖M_0‖. Cut Z = Σ Z_δ into
-the spare ranks, give (M_δ + ε Z_δ)/ε to the heads of δ and A - Z, of rank ρ - s, to the base: at 0
-they add up to M_0, at δ to M_δ + ε Z_δ. If M_0 is invertible ρ = n, and rank N ≤ the rank of the
-M_δ side by side. (4) Write (M_0, X, Y) = lim Σ_h a_h ⊗ W_h with a_h in R³. The matrix of blocks (0,
-M_0, X; -M_0, 0, Y; -X, -Y, 0) is the limit of Σ_h S(a_h) ⊗ W_h with S(a) skew, of rank 2 at most:
-its rank is at most 2 N_H d. Eliminating with the invertible blocks M_0 and -M_0, it is 2n plus that
-of X M_0⁻¹ Y - Y M_0⁻¹ X. ∎
+heads take s of these.
+
+(2) The heads of δ have the row (S_δ + x_h S_0 + J)/Z_h, those of group 0 (x_h S_0 + J)/Z_h, J
+uniform, x_h ≥ 0, whatever N is (S.kernel). j takes a place with M_δ[j, :] at each δ ∈ D_j and two
+in group 0, which add up to -Σ M_δ[j, :]; if D_j is empty, two in one group, which add up to zero.
+So J and every δ ≠ 0 are right. The two have different x, so that their difference is fixed by
+M_0[j, :].
+
+Two places are in different heads if the list of a group's places, pairs first, is dealt to its g ≥
+2 heads in turn; then no head has more than d, and x = 0, 1, 0, 1, …, the last 2 if g is odd, makes
+neighbours differ.
+
+(3) A = M_0 - N/ε has rank ρ for all but finitely many ε. Let Z be the sum of its s smallest
+singular terms of the ρ. They are beyond the rank of N, so by Weyl's inequality no larger than the
+norm of M_0: ‖Z‖ ≤ ‖M_0‖. Cut Z = Σ Z_δ into the spare ranks, give (M_δ + ε Z_δ)/ε to the heads of δ
+and A - Z, of rank ρ - s, to the base: at 0 they add up to M_0, at δ to M_δ + ε Z_δ. If M_0 is
+invertible ρ = n, and rank N ≤ the rank of the M_δ side by side.
+
+(4) Write (M_0, X, Y) = lim Σ_h a_h ⊗ W_h with a_h in R³. The matrix of blocks (0, M_0, X; -M_0, 0,
+Y; -X, -Y, 0) is the limit of Σ_h S(a_h) ⊗ W_h with S(a) skew, of rank 2 at most: its rank is at
+most 2 N_H d. Eliminating with the invertible blocks M_0 and -M_0, it is 2n plus that of X M_0⁻¹ Y -
+Y M_0⁻¹ X. ∎
 """
 
 from fractions import Fraction
@@ -293,16 +309,22 @@ CLAIM = Claim(
     evidence=(
         proved(
             "sharpened/width.v",
-            covers="(1), (3): G + ⌈(n - s)/d⌉ heads come as near as one likes, M_0 invertible "
-            "or not; not: (2), (4)",
+            covers="(3), for odd K with a ring, within any error above zero on images with pixels "
+            "in [-1, 1], with the inputs of a token for ρ and the rank of the M_δ side by side for "
+            "R, and so (1) with ranks of the maps for w_δ and no fewer outputs than inputs; not: "
+            "rows of attention that do not depend on the kernel, (2), (4)",
         ),
         proved(
             "sharpened/width_sixteen.v",
-            covers="(1) for K = 3, P = 16, three channels, d = 64: 16 heads for every kernel",
+            covers="(1) for K = 3, P = 16, three channels, d = 64: 16 heads with a ring, within "
+            "any error above zero on images with pixels in [-1, 1], for every kernel, with rows "
+            "that may depend on it",
         ),
         proved(
             "sharpened/width_necessary.v",
-            covers="N_H·d ≥ rank M_0 in limits, so 12 heads; not: (4), 14",
+            covers="N_H·d ≥ rank M_0 in limits, for odd K and attention free of content on more "
+            "than m tokens a side, so at least 12 heads of dimension 64 where M_0 is invertible on "
+            "768 features; not: (4), 14",
         ),
         certified("S.width"),
         Evidence("places", Level.TESTED, places),

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from convattn.bounds.block_counts import count_blocks as count_blocks
     from convattn.bounds.heads import count_heads as count_heads
     from convattn.bounds.kernel_layout import approximate_conv as approximate_conv
     from convattn.bounds.kernel_layout import conv_to_attention as conv_to_attention
@@ -43,6 +44,7 @@ _HOMES = {
     "conv": "convattn.operators.kernel_layout",
     "conv_to_attention": "convattn.bounds.kernel_layout",
     "conv_to_two_layers": "convattn.bounds.kernel_layout",
+    "count_blocks": "convattn.bounds.block_counts",
     "count_heads": "convattn.bounds.heads",
     "count_heads_of_kernel": "convattn.bounds.kernel_layout",
     "load_layer": "convattn.networks.weights.stored_layer",

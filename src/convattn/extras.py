@@ -15,6 +15,7 @@ EXTRA = {
     "PIL": "experiments",
     "pooch": "experiments",
     "tensorboardX": "experiments",
+    "sklearn": "sklearn",
     "starlette": "explore",
     "uvicorn": "explore",
     "h11": "explore",
@@ -22,6 +23,7 @@ EXTRA = {
     "torchax": "torch",
     "torchvision": "torch",
     "timm": "torch",
+    "captum": "explanations",
     "jax2onnx": "onnx",
     "onnxruntime": "onnx",
 }

@@ -16,12 +16,12 @@ import errno
 import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from convattn.temporary import file_beside, lock
+from convattn.temporary import file_beside, is_beside, lock
 
 FILE_NAME = "lock"
 MOST_DIGITS = 20  # of an integer in a JSON file: 2^64 - 1 has as many
@@ -217,6 +217,28 @@ class InUse(ValueError):
         super().__init__(
             f"process {process} is at work in {folder}; wait for its end, stop it, or take another "
             "folder"
+        )
+
+
+def require_own(folder: Path, names: Collection[str]) -> None:
+    """Refuse a folder that holds something else than files of these names, or is none.
+
+    What a process that was killed left beside one of them is no other's.
+
+    Raises:
+        ValueError: Names what it holds, or why it cannot be read.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder} is a file, but expected a directory; name another one")
+    try:
+        held = {path.name for path in folder.iterdir()} if folder.exists() else set()
+    except OSError as error:
+        raise ValueError(f"cannot use {folder}: {error.strerror}") from error
+    others = sorted(name for name in held - {*names} if not is_beside(name, names))
+    if others:
+        raise ValueError(
+            f"{folder} holds {others[0]!r}, but expected a new directory, or one that an earlier "
+            "run has written; name another one"
         )
 
 

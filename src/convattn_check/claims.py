@@ -46,6 +46,7 @@ class Facts:
     sides: tuple[int, ...] = ()
     split: int = 0
     room: bool = False
+    group: str = ""
 
     @property
     def size(self) -> str:
@@ -147,6 +148,25 @@ GENERIC = Demand(
     "min((2m+1)^axes, (2P-1)^axes * D_in * D_out) heads",
     lambda f: f.heads == _generic(f),
 )
+LIFTED = _claim("a kernel lifted from p4 or p4m", lambda f: f.group != "")
+
+
+def _orbits(facts: Facts) -> int:
+    """The sum of d * min(m, n * d) over the irreducible representations, and one."""
+    (half, odd), turns_only = divmod(facts.kernel[0], 2), facts.group == "p4"
+    filters = prod(facts.channels) // (4 if turns_only else 8)
+    turned, free, axis = half * (half + odd), half * (half - 1) // 2, odd * half
+    if turns_only:
+        return 1 + min(turned + odd, filters) + 3 * min(turned, filters)
+    lines = (free + half + axis + odd, free, free + axis, free + half)
+    return 1 + sum(min(m, filters) for m in lines) + 2 * min(turned, 2 * filters)
+
+
+ORBITS = Demand(
+    "heads",
+    "the sum of d * min(m, n * d) over the group's irreducible representations, and 1, heads",
+    lambda f: f.heads == _orbits(f),
+)
 COMPOSED = Demand(
     "heads",
     "as many heads as offsets on the first and the second axis, one more at finite scores",
@@ -207,6 +227,7 @@ TABLE: dict[tuple[str, str], tuple[Demand, ...]] = {
     ("narrow_heads", "S.width"): (ODD, WIDE, NARROW, SHARED),
     ("lower_bound", "S.content"): (SEVERAL,),
     ("kernel_heads", "S.kernel"): (SEVERAL,),
+    ("kernel_heads", "S.group"): (LIFTED, ORBITS),
     ("approximation", "S.approx"): (SEVERAL,),
     ("no_shared_map", "C20.lemma3"): (ODD, SPANNING),
     ("no_shared_map", "S.lemma3"): (ODD, SPANNING),

@@ -11,6 +11,10 @@ where the convolution puts nothing, 0 = Σ_h A_h(q, q + σ) W_h then makes the w
 softmax of finite scores is. In an image of max|δ|, |σ| + 1 tokens a side all these shifts occur,
 δ the columns of the minor.
 
+Of S.group the kernel is that of a lifting convolution: the channels of a filter are neighbours,
+turned 0 to 3 times, and for p4m its mirror image turned 0 to 3 times. A group whose filters are all
+mirror images of others counts as p4m.
+
 Fewer than n do not either. And n is the rank of F: with all u_h > 0, F x = 0 says that the n + 1
 value maps are dependent, and F factors through them.
 
@@ -48,6 +52,8 @@ def check_kernel_heads(claim: str, value: object) -> str:
     """Check the body; the sentence that follows from it."""
     body = read.fields(value, "body", [*FIELDS, *HEAD_FIELDS, *BOUND_FIELDS])
     facts, kernel = read_kernel("kernel_heads", claim, body)
+    if claim == "S.group":
+        facts.group = _lifted_from(kernel)
     require_claim(facts)
     offsets = kernel.offsets()
     flattened = [[kernel.entry(row, offset) for offset in offsets] for row, _ in kernel.rows()]
@@ -89,6 +95,28 @@ def check_kernel_heads(claim: str, value: object) -> str:
         f"{tokens} tokens or more no fewer are, whatever they attend to by position, and in the "
         f"limit it takes exactly {rank + extra}{growing}"
     )
+
+
+def _lifted_from(kernel: GivenKernel) -> str:
+    """The group of which four or eight neighbouring outputs are the copies of one filter."""
+    inputs, outputs = kernel.channels
+    side = kernel.axes[0].offsets()
+    if kernel.size != (len(side),) * 2 or max(kernel.patch) > 1 or outputs % 4:
+        return ""
+    copies = [
+        [
+            [[kernel.entry([0] * 4 + [c, o], (y, x)) for c in range(inputs)] for x in side]
+            for y in side
+        ]
+        for o in range(outputs)
+    ]
+    for o in range(outputs):
+        turned = [list(line) for line in zip(*copies[o], strict=True)][::-1]
+        if o % 4 < 3 and turned != copies[o + 1]:
+            return ""
+    halves = zip(copies[::8], copies[4::8], strict=outputs % 8 == 0)
+    mirrored = all([line[::-1] for line in one] == other for one, other in halves)
+    return "p4m" if outputs % 8 == 0 and mirrored else "p4"
 
 
 def _limit_extra(

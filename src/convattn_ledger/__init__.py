@@ -1,6 +1,6 @@
 """The ledger of claims: what a proof file writes, and how proof files are found, run and shown.
 
-A proof file needs nothing but the names below; see ``docs/ledger-guide.md``.
+A proof file needs nothing but the names below; see ``docs/architecture.md``.
 """
 
 from convattn_ledger.claim import Claim as Claim

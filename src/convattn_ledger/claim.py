@@ -26,12 +26,15 @@ class Verdict(enum.StrEnum):
     REPRODUCED = "reproduced"
     NOT_REPRODUCED = "not reproduced"
     NOT_RUN = "not run"
+    NOT_JUDGED = "not judged"
 
     @property
     def heading(self) -> str:
         """What the section Verified of such a claim is shown under."""
         if self is Verdict.NOT_RUN:
             return "What is known"
+        if self is Verdict.NOT_JUDGED:
+            return "What is shown here"
         return "What is true" if self is Verdict.REFUTED else "As verified"
 
 

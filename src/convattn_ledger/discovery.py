@@ -1,9 +1,12 @@
 """Finding the claims: one proof file each, ``<proofs>/<paper>/<name>.py``.
 
-A proof file defines ``CLAIM`` and has a docstring with four sections, each opened by its name at
-the start of a line and a full stop or a colon::
+A proof file defines ``CLAIM`` and has a docstring with sections, each opened by its name at the
+start of a line and a full stop or a colon::
 
     Lemma 1: one head per tap.
+
+    Claimed. In one plain sentence, what the paper says.
+    True. In one more, what became of it.
 
     Printed. What the paper says.
 
@@ -44,8 +47,12 @@ PAPERS = {
 }
 _NOT_CLAIMS = ("coq",)
 _HEADING = re.compile(
-    r"(?P<name>Printed|Verified|Repair|Nothing to repair|Errata|Proof)[.:](?:\s+(?P<text>.*))?"
+    r"(?P<name>Claimed|True|Printed|Verified|Repair|Nothing to repair|Errata|Proof)[.:]"
+    r"(?:\s+(?P<text>.*))?"
 )
+_BRIEF = ("Claimed", "True")
+_REQUIRED = (*_BRIEF, "Printed", "Verified", "Repair", "Proof")
+MAX_BRIEF = 220  # characters
 
 
 @dataclass(frozen=True)
@@ -71,6 +78,8 @@ class Statement:
 
     Attributes:
         title: What stands before the first section.
+        claimed: In one plain sentence, what the paper says.
+        true: In one plain sentence, what is true of it.
         printed: What the paper says.
         verified: What was verified.
         repair: What had to be changed; starts with "Nothing to repair." if nothing had.
@@ -79,6 +88,8 @@ class Statement:
     """
 
     title: str
+    claimed: str
+    true: str
     printed: str
     verified: str
     repair: str
@@ -123,6 +134,9 @@ def parse_statement(docstring: str | None) -> Statement:
     Example:
         >>> text = '''Softmax rows sum to one.
         ...
+        ... Claimed. Attention weights sum to one.
+        ... True. They do, unless all scores are minus infinity.
+        ...
         ... Printed. They do.
         ...
         ... Verified. They do, if one score is finite.
@@ -147,15 +161,23 @@ def parse_statement(docstring: str | None) -> Statement:
             current = sections[name] = []
         current.append(text)
     texts = {name: "\n".join(lines).strip() for name, lines in sections.items()}
-    missing = [name for name in ("Printed", "Verified", "Repair", "Proof") if not texts.get(name)]
+    missing = [name for name in _REQUIRED if not texts.get(name)]
     if missing:
         raise ValueError(
             f"the docstring lacks {' and '.join(missing)}, or leaves it empty, but expected the "
-            "sections Printed, Verified, Repair and Proof, each opened by its name at the start "
-            "of a line, such as 'Printed. ...'; 'Nothing to repair.' may stand for Repair"
+            f"sections {', '.join(_REQUIRED)}, each opened by its name at the start of a line, "
+            "such as 'Printed. ...'; 'Nothing to repair.' may stand for Repair"
         )
+    for name in _BRIEF:
+        if len(" ".join(texts[name].split())) > MAX_BRIEF:
+            raise ValueError(
+                f"the section {name} has more than {MAX_BRIEF} characters, but expected one plain "
+                "sentence; the sections Printed and Verified have room for the rest"
+            )
     return Statement(
         title="\n".join(title).strip(),
+        claimed=texts["Claimed"],
+        true=texts["True"],
         printed=texts["Printed"],
         verified=texts["Verified"],
         repair=texts["Repair"],

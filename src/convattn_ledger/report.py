@@ -152,6 +152,8 @@ def _print_claim(console: Console, outcome: ClaimOutcome) -> None:
     console.print(Text(f"{claim.id}  {claim.source}", "bold"))
     console.print(Text(f"{statement.title}\nVerdict: {claim.verdict}"))
     sections = [
+        ("Claimed", statement.claimed),
+        ("True", statement.true),
         ("As printed", statement.printed),
         (claim.verdict.heading, statement.verified),
         ("Repair", statement.repair),

@@ -16,7 +16,7 @@ from convattn.bounds.head_width import (
     matricisation_ranks,
     split_heads,
 )
-from convattn.bounds.heads import count_heads
+from convattn.bounds.heads import OVERLAP, count_heads
 from convattn.operators.shifts import axis_token_offsets
 
 RGB = {"in_channels": 3, "out_channels": 3}
@@ -85,7 +85,7 @@ def test_every_number_names_its_claim():
     assert "with value maps that grow, 20 with bounded ones (S.headdim)" in counts.limit.difference
     assert "12 heads are shown to be necessary" in counts.limit.difference
     assert "20 if the value maps stay bounded (S.headdim: subst" in counts.limit.difference
-    assert counts.limit.difference.endswith("with value maps that diverge is open")
+    assert counts.limit.difference.endswith("diverge is open" + OVERLAP)
     assert counts.exact.bounded is None
     assert "24 heads are shown to be necessary" in counts.exact.difference
     assert "28 to suffice (S.width: coord" in counts.exact.difference
@@ -214,7 +214,7 @@ def test_what_is_open_says_what_bounded_maps_need():
         "value maps stay bounded (S.headdim: substitution of 8 heads), and 16 to suffice (S.width: "
         "coordinates share heads, maps grow like 1/ε) with value maps that grow, 20 with bounded "
         "ones (S.headdim); whether fewer than 16 do for every kernel with value maps that diverge "
-        "is open"
+        "is open, but for sizes where S.overlap has fewer"
     )
     both = count_heads(3, layers=2)
     assert (both.limit.each, both.exact.each) == ((1, 2), (2, 2))  # S.kernel in one of them
@@ -226,9 +226,9 @@ def test_the_regimes_are_said():
     regime = count_heads(3).regime
     assert sorted(regime) == ["exact", "limit"]
     assert regime["exact"] == (
-        "the same at finite scores, on images with a query that has a token of the image outside "
-        "its receptive field; what is necessary is so with content scores too, if the weights are "
-        "continuous in the image at zero (S.content)"
+        "the same at finite scores, on images with a query, one of those judged, that sees a token "
+        "of the image outside its receptive field; what is necessary is so with content scores "
+        "too, if the weights are continuous in the image at zero (S.content)"
     )
     assert regime["limit"].startswith("heads that attend by position, by scores that may tend")
     assert regime["limit"].endswith("zero-padded by a ring, or judged at such queries alone")

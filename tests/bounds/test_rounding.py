@@ -128,14 +128,14 @@ def test_the_bound_covers_an_error_of_the_scores(monkeypatch):
     """Scores that may be off by 1/4 change a normalised weight by a factor of at most e^(1/2)."""
     images, kernel = jnp.ones((1, 5, 1), jnp.float32), jnp.ones((3, 1, 1), jnp.float32)
     score = ScoreError(np.dtype("float64"), 0.25, 0.0, 0.0)
-    monkeypatch.setattr(rounding, "score_error", lambda *_: score)
+    monkeypatch.setattr(rounding, "layer_score_error", lambda *_: score)
     layer, ones = ca.conv_to_attention(kernel), np.ones((1, 5, 1))
     rest = layer_error_bound(layer, images, ones, maps_are_exact=True) - np.expm1(0.5)
     assert (rest >= 0).all()
     assert (rest <= 2.0**-18).all()  # float32's roundings: 7 keys and 4 heads, times e^(1/2)
     # A seventh of e^-84 is above twice the smallest normal number, but not if off by e^-1.
     score = ScoreError(np.dtype("float32"), 0.5, 84.0, 0.0)
-    monkeypatch.setattr(rounding, "score_error", lambda *_: score)
+    monkeypatch.setattr(rounding, "layer_score_error", lambda *_: score)
     with pytest.raises(ValueError, match="underflow in float32"):
         layer_error_bound(layer, images, ones)
 

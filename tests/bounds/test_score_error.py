@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import convattn as ca
-from convattn.bounds.score_error import score_error
+from convattn.bounds.score_error import layer_score_error, score_error
 from convattn.constructions.scalar import scalar_bases
 from convattn.encodings import BiasEncoding, QuadraticEncoding, ScalarEncoding
 from convattn.encodings.majorants import ScoreError
@@ -53,6 +53,26 @@ def test_a_leaky_score_is_within_its_error(dtype, uniform_weight, keys):
         assert height <= error.range * (1 + 1e-12)
     assert error.dtype == dtype
     assert error.gain == 0
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("keys", [1, 35, 10**6])
+def test_the_scores_beside_a_register_are_within_their_error(dtype, keys):
+    layer = ca.conv_to_attention(jnp.ones((3, 1, 1), dtype), border="register")
+    error = layer_score_error(layer, TokenGrid((keys,), ((0, 0),)))
+    scores = np.asarray(layer.register.at(keys), np.float64)
+    with flint.ctx.workprec(300):
+        exact = [arb(share * keys).log() for share in (1, 3)]
+        off = [abs(arb(float(scores[3 * i])) - height) for i, height in enumerate(exact)]
+        assert max(off) <= error.absolute
+        assert max(*exact, arb(1 + 4 * keys).log()) <= error.range * (1 + 1e-12)
+    assert (error.dtype, error.gain) == (dtype, 0)
+
+
+def test_a_register_of_a_limit_form_has_no_error_derived():
+    layer = ca.conv_to_attention(jnp.ones((3, 1, 1)), border="register", form="limit")
+    with pytest.raises(ValueError, match="no rounding bound is derived for this BiasEncoding"):
+        layer_score_error(layer, TokenGrid((4,), ((0, 0),)))
 
 
 @pytest.mark.slow

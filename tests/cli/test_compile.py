@@ -1,11 +1,14 @@
 """`convattn compile`: networks of functions, what is written, and what is refused."""
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
 
+from convattn import known_answers
 from convattn.compile.transformer import CompiledTransformer
+from convattn.known_answers import NETWORKS, write_suite
 from convattn.networks.weights.files import read_weights
 
 OWN = """
@@ -48,6 +51,16 @@ def test_a_network_is_written_with_the_constructors_arguments(folder, convattn_c
     assert "is within its derived bound" in done.out
 
 
+def test_constants_for_training(folder, convattn_command):
+    words = ("--images", "images.npy", "--for-training", "--json", "out.json")
+    done = convattn_command("compile", "own.py:network", *words)
+    assert done.code == 0
+    numbers = json.loads((folder / "out.json").read_text())
+    assert numbers["constants"]["norm"] < 1e3
+    assert 1e-6 < numbers["difference"] <= numbers["construction"] + numbers["rounding"]
+    assert (folder / "network.vit.safetensors").exists()
+
+
 def test_the_size_alone(folder, convattn_command):
     words = ("--image-size", 32, "--size-only", "--json", "out.json", "--num-heads", 3)
     done = convattn_command("compile", "own.py:network", *words)
@@ -76,6 +89,8 @@ def test_nothing_is_written_where_a_logit_is_outside_its_bound(
 
 WRONG = {
     "a function that is not computed": (["own.py:smooth", "--image-size", 6], "SiLU"),
+    "training on noise": (["own.py:network", "--image-size", 6, "--for-training"], "on noise"),
+    "training and size": (["own.py:network", "--size-only", "--for-training"], "changes no size"),
     "no network": (["resnet"], "but expected one of"),
     "patches": (["own.py:network", "--image-size", 6, "--patch-size", 4], "does not divide"),
     "size": (["own.py:network"], "tokens, but expected at most 4,096"),
@@ -93,3 +108,32 @@ def test_wrong_use_is_refused(name, folder, convattn_command):
     assert done.code == 2
     assert message in done.err
     assert sorted(path.name for path in folder.iterdir() if path.suffix) == before
+
+
+def test_the_suite_is_written_and_compared_with_the_recorded_digests(
+    folder, convattn_command, monkeypatch
+):
+    monkeypatch.setattr(known_answers, "write_suite", partial(write_suite, networks=NETWORKS[:1]))
+    done = convattn_command("compile", "--suite", "suite", "--json", "out.json")
+    assert done.code == 0
+    assert "2 of 2 files have the recorded digest" in done.out
+    assert json.loads((folder / "out.json").read_text())["recorded"] == 2
+    assert (folder / "suite" / "index.html").is_file()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--suite", "suite", "own.py:network"), "no NETWORK"),
+        (("--suite", "suite", "--patch-size", "2"), "no --patch-size"),
+        (("--suite", "."), "holds "),
+        (("--suite", "own.py"), "own.py is a file"),
+        ((), "no NETWORK and no --suite"),
+    ],
+)
+def test_wrong_use_of_the_suite_is_refused(folder, convattn_command, words, message):
+    done = convattn_command("compile", *words)
+    assert done.code == 2
+    assert message in done.err
+    assert len(done.err.splitlines()) == 1
+    assert not (folder / "suite").exists()

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import jax.numpy as jnp
 import numpy as np
@@ -59,6 +59,7 @@ def weights(tmp_path):
         (("--padding", "SAME", "--stride", 2), "SAME"),
         (("--padding", "SAME_TORCH", "--stride", 2), "SAME_TORCH"),
         (("--padding", "0,2", "0,1", "--patch-size", 2), ((0, 2), (0, 1))),
+        (("--border", "register", "--padding", "SAME_TORCH"), "SAME_TORCH"),
     ],
 )
 def test_a_padding_is_converted(convattn_command, weights, tmp_path, words, padding):
@@ -72,6 +73,18 @@ def test_a_padding_is_converted(convattn_command, weights, tmp_path, words, padd
     options = {"stride": layer.stride, "padding": padding}
     expected = convattn.conv(images, KERNEL, BIAS, **options)
     np.testing.assert_allclose(convattn.apply_attention(layer, images), expected, atol=1e-3)
+
+
+def test_a_causal_mask_is_converted(convattn_command, tmp_path):
+    source, target = tmp_path / "taps.safetensors", tmp_path / "attention.npz"
+    save(source, {"kernel": np.ascontiguousarray(KERNEL[:, 0])})
+    words = ("convert", "kernel", source, "--layer", "kernel", "--causal", "-o", target)
+    refused = convattn_command(*words)
+    assert refused.code == 2
+    assert "pass padding='CAUSAL', or leave causal out" in refused.err
+    done = convattn_command(*words, "--padding", "CAUSAL")
+    assert (done.code, done.err) == (0, "")
+    assert convattn.load_layer(target).causal
 
 
 def test_what_is_no_padding_is_refused(convattn_command, weights):
@@ -133,6 +146,68 @@ def test_a_one_hot_layer_goes_there_and_back_without_a_difference(convattn_comma
     assert done.code == 0
     back = read_weights(tmp_path / "one.kernel.attention.convolution.safetensors")
     np.testing.assert_array_equal(back["kernel"], KERNEL[:, 0], strict=True)
+
+
+def test_a_layer_with_heads_far_away_is_no_small_convolution(convattn_command, tmp_path):
+    kernel = np.zeros((9, 1, 1), np.float32)
+    kernel[[0, 3, 4, 5, 8], 0, 0] = [1, 2, 3, 4, 5]
+    layer = convattn.conv_to_attention(kernel, form="limit")
+    convattn.save_layer(layer, tmp_path / "far.safetensors")
+    done = convattn_command("convert", "back", tmp_path / "far.safetensors", "--kernel-size", 3)
+    assert done.code == 1
+    assert "pixels: 0, bias 0, MORE THAN" in done.out
+    assert "heads look beyond the kernel" in done.out
+    options = ("--kernel-size", 3, "--tolerance", 0.9)
+    done = convattn_command("convert", "back", tmp_path / "far.safetensors", *options)
+    assert done.code == 0
+
+
+@pytest.mark.parametrize("encoding", ["bias", "rotary"])
+def test_heads_that_look_elsewhere_on_larger_images_are_no_convolution(
+    convattn_command, tmp_path, encoding
+):
+    """An entry for a shift of 60 pixels, and turns that repeat after 64."""
+    kernel = np.arange(18, dtype=np.float32).reshape(3, 3, 1, 2)
+    layer = convattn.conv_to_attention(kernel, form="limit", encoding=encoding)
+    given: Any = layer.encoding
+    if encoding == "bias":
+        far = jnp.zeros((9, 1)).at[4].set(2 * given.values.max())
+        changes = {"values": jnp.hstack([given.values, far])}
+        changed = replace(given, **changes, offsets=(*given.offsets, (0, 60)))
+    else:
+        cut = [tuple(p[:, :6] for p in part) for part in (given.turns, given.cosine, given.sine)]
+        changed = replace(given, turns=cut[0], cosine=cut[1], sine=cut[2], largest_shift=())
+    convattn.save_layer(replace(layer, encoding=changed), tmp_path / "far.safetensors")
+    done = convattn_command("convert", "back", tmp_path / "far.safetensors", "--kernel-size", 3)
+    assert done.code == 1
+    assert "pixels heads look where a convolution does not" in done.out
+    assert "judged on images" not in done.out
+
+
+def test_up_to_which_size_a_layer_was_judged_is_said(convattn_command, tmp_path):
+    """Turns of 1/3 and the like come back after no power of two that could be looked at."""
+    layer = convattn.conv_to_attention(KERNEL[:, 0], form="limit", encoding="rotary")
+    given: Any = layer.encoding
+    turned = tuple(part * (1 - 2.0**-20) for part in given.turns)
+    changed = replace(given, turns=turned, largest_shift=())
+    convattn.save_layer(replace(layer, encoding=changed), tmp_path / "far.safetensors")
+    words = ("convert", "back", tmp_path / "far.safetensors", "--kernel-size", 3)
+    figures = tmp_path / "figures.json"
+    done = convattn_command(*words, "--tolerance", 1, "--json", figures)
+    assert done.code == 0
+    sides = tuple(json.loads(figures.read_text())["judged_up_to"])
+    assert f"judged on images of up to {sides} pixels alone" in done.out
+
+
+def test_what_same_means_is_said_of_a_strided_kernel_of_pytorch(convattn_command, tmp_path):
+    from safetensors.numpy import save_file
+
+    save_file({"weight": np.ones((4, 3, 3, 3), np.float32)}, tmp_path / "conv.safetensors")
+    command = ("convert", "kernel", tmp_path / "conv.safetensors", "--stride", 2, "--form", "limit")
+    for more, said in (((), True), (("--padding", "SAME_TORCH"), False)):
+        done = convattn_command(*command, *more)
+        assert done.code == 0
+        assert ("give --padding SAME_TORCH" in done.out) is said
 
 
 @pytest.fixture(scope="module")

@@ -21,6 +21,7 @@ from convattn.constructions.narrow_heads import (
     fewest_narrow_heads,
     head_maps,
     limit_layout,
+    price,
     usable_epsilon,
 )
 from convattn.encodings.bias import BiasEncoding
@@ -283,3 +284,24 @@ def test_epsilon_balances_what_is_wrong_and_what_is_rounded():
     assert epsilon == pytest.approx((amplification_of(epsilon) - 1) * roundoff)
     with pytest.raises(ValueError, match="head_dim=0, but expected an integer ≥ 1"):
         fewest_narrow_heads(jnp.ones((1, 1, 1)), ((0,),), 0, True)
+
+
+@pytest.mark.parametrize("epsilon", [None, 0.25])
+def test_a_limit_form_says_what_it_loses(epsilon):
+    kernel = np.random.default_rng(0).normal(size=(3, 3, 1, 1)).astype(np.float32)
+    given = {"patch_size": 4, "head_dim": 6, "num_heads": "min"}
+    limit = ca.conv_to_attention(kernel, form="limit", epsilon=epsilon, **given)
+    used, roundoff = usable_epsilon(epsilon, jnp.float32), 2.0**-24
+    said = price(limit.encoding, jnp.float32)
+    assert f"ε = {used:.2g} is off by up to about" in said
+    assert f"ε + κu = {used + amplification_of(used) * roundoff:.2g} of max|X|·Σ|W|" in said
+    assert "proved for one kernel of S.kernel, and open here (S.price)" in said
+    assert price(ca.conv_to_attention(kernel, **given).encoding, jnp.float32) == ""
+
+
+def test_heads_that_look_at_one_offset_lose_nothing():
+    kernel = np.zeros((3, 3, 3, 3), np.float32)
+    kernel[1, 1] = np.eye(3)
+    options = {"patch_size": 4, "head_dim": 2, "num_heads": "min", "form": "limit"}
+    layer = ca.conv_to_attention(kernel, **options)
+    assert price(layer.encoding, jnp.float32) == ""

@@ -64,12 +64,12 @@ def rational(value):
 def walk_axis(kernel, patch, dilation, skip):
     """{(offset, output pixel, input pixel): tap index} of a token far from any border."""
     start = 10_000 * patch
-    found = {}
+    taps = {}
     for output in range(0, patch, skip):
         for index in range(kernel):
             read = start + output + (index - (kernel - 1) // 2) * dilation
-            found[read // patch - 10_000, output, read % patch] = index
-    return found
+            taps[read // patch - 10_000, output, read % patch] = index
+    return taps
 
 
 def axis_offsets(kernel, patch, dilation=1, skip=1):
@@ -78,9 +78,9 @@ def axis_offsets(kernel, patch, dilation=1, skip=1):
 
 
 def axis_pattern(kernel, patch, dilation=1, skip=1):
-    found = walk_axis(kernel, patch, dilation, skip)
+    taps = walk_axis(kernel, patch, dilation, skip)
     return [
-        [[found.get((offset, p, q), -1) for q in range(patch)] for p in range(0, patch, skip)]
+        [[taps.get((offset, p, q), -1) for q in range(patch)] for p in range(0, patch, skip)]
         for offset in axis_offsets(kernel, patch, dilation, skip)
     ]
 
@@ -233,53 +233,6 @@ def determinant(matrix):
     )
 
 
-def pixel_bound(claim="L21.theorem5"):
-    """L21.theorem5 in small: K = 3×3, 9 channels in, the kernel the identity from taps to channels.
-
-    The channel order is reversed, so that the determinant is not simply 1.
-    """
-    size = 9
-    kernel = [2 if tap + channel == size - 1 else 0 for tap in range(9) for channel in range(9)]
-    body = {
-        "kernel_size": [3, 3],
-        "patch_size": [1, 1],
-        "in_channels": size,
-        "out_channels": 1,
-        "kernel": kernel,
-        "rows": [[0, 0, 0, 0, channel, 0] for channel in range(size)],
-        "columns": [list(offset) for offset in product((-1, 0, 1), repeat=2)],
-        "determinant": determinant([kernel[tap * 9 : tap * 9 + 9] for tap in range(9)]),
-        "heads": size,
-        "tokens_per_side": [2, 2],
-    }
-    return certificate(claim, "lower_bound", body)
-
-
-def patch_bound(patch=3, kernel=(1, 2, -3, 4, 5, 6, 7, 8, 9)):
-    """L21.theorem6: on an axis (p, q) = (0, P-1), (0, 0), (P-1, 0) tell the 3 offsets apart."""
-    pairs = [(0, patch - 1), (0, 0), (patch - 1, 0)]
-    rows = [[p1, p2, q1, q2, 0, 0] for (p1, q1), (p2, q2) in product(pairs, repeat=2)]
-    columns = [list(offset) for offset in product((-1, 0, 1), repeat=2)]
-
-    def entry(row, column):
-        taps = [patch * column[a] + row[2 + a] - row[a] for a in (0, 1)]
-        return kernel[3 * taps[0] + taps[1] + 4] if max(map(abs, taps)) <= 1 else 0
-
-    body = {
-        "kernel_size": [3, 3],
-        "patch_size": [patch, patch],
-        "in_channels": 1,
-        "out_channels": 1,
-        "kernel": list(kernel),
-        "rows": rows,
-        "columns": columns,
-        "determinant": determinant([[entry(row, column) for column in columns] for row in rows]),
-        "heads": 9,
-        "tokens_per_side": [2, 2],
-    }
-    return certificate("L21.theorem6", "lower_bound", body)
-
-
 def pixel_heads():
     """C20.lemma3: two pixels, K = 1, head i attends to pixel i from every query."""
     body = {
@@ -365,34 +318,6 @@ def saturation(alpha=46, exponent=-126, conclusion="survives"):
     return certificate("C20.alpha46", "saturation", body)
 
 
-def border(claim="C20.padding", patch=(1, 1)):
-    """A 4×5 image (in patches), the kernel of ones: how many pixels does each output read?"""
-    image = [4 * patch[0], 5 * patch[1]]
-    queries = [[0, 2], [2, 4]]
-
-    def reads(x, side):
-        return sum(0 <= x + tap < side for tap in (-1, 0, 1))
-
-    sums = [
-        [
-            reads(patch[0] * token[0] + a, image[0]) * reads(patch[1] * token[1] + b, image[1])
-            for a, b in product(range(patch[0]), range(patch[1]))
-        ]
-        for token in queries
-    ]
-    if sums[0] == sums[1]:
-        queries[1], sums[1] = [1, 1], [9] * prod(patch)
-    body = {
-        "kernel_size": [3, 3],
-        "image_size": image,
-        "patch_size": list(patch),
-        "kernel": [1] * 9,
-        "queries": queries,
-        "sums": sums,
-    }
-    return certificate(claim, "border", body)
-
-
 def commuting_dimension(grid, boundary, shifts):
     """Entry by entry Phi A_d = A_d Phi says that two entries are equal, or one of them zero: so the
     dimension is the number of classes of equal entries, less the class of zero."""
@@ -411,7 +336,7 @@ def commuting_dimension(grid, boundary, shifts):
             if classes[left] is not classes[right]:
                 joined = classes[left] | classes[right]
                 classes |= dict.fromkeys(joined, joined)
-    return len({id(found) for found in classes.values()}) - 1
+    return len({id(members) for members in classes.values()}) - 1
 
 
 def commutant(grid=(2, 3), boundary="bare", shifts=None):
@@ -465,179 +390,6 @@ def bias_variation(logit="3", keys=9, power="20", bound="2/7"):
     return certificate("S.saturation", "total_variation", body)
 
 
-def two_masks():
-    """S.kernel: taps -1, 0, 1 in one dimension, two channels out: (1, 2, 1) and (1, 0, -1).
-
-    Heads (1, 2, 1) + d, (1, 0, -1) + d and d = (0, 0, 1), u = 1 each: V = the channels' maps, which
-    in F's columns (1, 1), (2, 0), (1, -1) are e_0 = column 0 / 2 + column 2 / 2 = column 1 / 2, and
-    e_1 = column 0 - column 1 / 2.
-    """
-    body = {
-        "kernel_size": [3],
-        "patch_size": [1],
-        "in_channels": 1,
-        "out_channels": 2,
-        "kernel": [1, 1, 2, 0, 1, -1],
-        "heads": 3,
-        "attention": [["1", "2", "2", "1"], ["1", "0", "0", "1"], ["0", "0", "1", "1"]],
-        "values": sparse([(0, 1, "1/2"), (1, 0, 1), (1, 1, "-1/2"), (2, 0, -1)]),
-        "rows": [[0, 0, 0, 0], [0, 0, 0, 1]],
-        "columns": [[-1], [0]],
-        "determinant": -2,
-        "unread": [2],
-        "tokens_per_side": [3],
-        "limit": {"combination": ["1", "0"]},
-    }
-    return certificate("S.kernel", "kernel_heads", body)
-
-
-def mixed_sign():
-    """S.kernel: one channel, (1, 0, -1): two heads even in the limit, as F (1, 1, 1)ᵀ = 0."""
-    body = {
-        "kernel_size": [3],
-        "patch_size": [1],
-        "in_channels": 1,
-        "out_channels": 1,
-        "kernel": [1, 0, -1],
-        "heads": 2,
-        "attention": [["1", "0", "0", "1"], ["0", "0", "1", "1"]],
-        "values": sparse([(0, 0, 1), (1, 0, -1)]),
-        "rows": [[0, 0, 0, 0]],
-        "columns": [[-1]],
-        "determinant": 1,
-        "unread": [0],
-        "tokens_per_side": [2],
-        "limit": {"positive": ["1", "1", "1"]},
-    }
-    return certificate("S.kernel", "kernel_heads", body)
-
-
-def box_of_patches():
-    """S.kernel: the box (1, 1, 1) on patches of two.
-
-    F has the rows (0, 1, 1), (0, 1, 0), (1, 1, 0) for q - p = -1, 0, 1. All three offsets
-    are needed: unit heads and a uniform one.
-    """
-    body = {
-        "kernel_size": [3],
-        "patch_size": [2],
-        "in_channels": 1,
-        "out_channels": 1,
-        "kernel": [1, 1, 1],
-        "heads": 4,
-        "attention": [[str(int(h == d)) for d in range(3)] + ["1"] for h in range(4)],
-        "values": sparse([(h, h, 1) for h in range(3)] + [(3, h, -1) for h in range(3)]),
-        "rows": [[0, 1, 0, 0], [0, 0, 0, 0], [1, 0, 0, 0]],
-        "columns": [[-1], [0], [1]],
-        "determinant": 1,
-        "unread": [2],
-        "tokens_per_side": [3],
-        "limit": {"combination": ["0", "1", "0"]},
-    }
-    return certificate("S.kernel", "kernel_heads", body)
-
-
-def two_of_three():
-    """S.approx: taps 3, 2, 1, each into its own channel, two heads: G = diag(9, 4, 1).
-
-    One direction, the first tap, and the uniform head: the distance is 4 + 1, that of any two heads
-    at least 1.
-    """
-    body = {
-        "kernel_size": [3],
-        "patch_size": [1],
-        "in_channels": 1,
-        "out_channels": 3,
-        "kernel": [3, 0, 0, 0, 2, 0, 0, 0, 1],
-        "heads": 2,
-        "attention": [["1", "0", "0", "1"], ["0", "0", "0", "1"]],
-        "values": sparse([(0, 0, 1), (1, 0, -1)]),
-        "thresholds": ["3999999/1000000", "999999/1000000"],
-        "error": "5",
-    }
-    return certificate("S.approx", "approximation", body)
-
-
-def box_in_part():
-    """S.approx: the box on patches of two, three heads.
-
-    The rows are those of `box_of_patches`, the middle one twice, so G = [[1, 1, 0], [1, 4, 1],
-    [0, 1, 1]] with the eigenvalues (5 ± √17)/2 = 4.56155…, 0.43844… and 1. The heads have the first
-    two directions: (2, 3 + √17, 2), rounded, and (1, 0, -1).
-    """
-    gram = [[1, 1, 0], [1, 4, 1], [0, 1, 1]]
-    directions = [[Fraction(2), Fraction(3) + Fraction(4123106, 10**6), Fraction(2)]]
-    directions.append([Fraction(1), Fraction(0), Fraction(-1)])
-    norms = [sum(x * x for x in row) for row in directions]
-    shift = [Fraction(0), Fraction(0), Fraction(1)]
-    rows = [[x + s for x, s in zip(row, shift, strict=True)] for row in directions] + [shift]
-    maps = [[x / norm for x in row] for row, norm in zip(directions, norms, strict=True)]
-    maps.append([-sum(column) for column in zip(*maps, strict=True)])
-    off = [
-        [
-            sum(m[a] * d[b] for m, d in zip(maps, directions, strict=False)) - (a == b)
-            for b in range(3)
-        ]
-        for a in range(3)
-    ]
-    error = sum(
-        off[a][c] * gram[a][b] * off[b][c] for a in range(3) for b in range(3) for c in range(3)
-    )
-    body = {
-        "kernel_size": [3],
-        "patch_size": [2],
-        "in_channels": 1,
-        "out_channels": 1,
-        "kernel": [1, 1, 1],
-        "heads": 3,
-        "attention": [[rational(x) for x in (*row, Fraction(1))] for row in rows],
-        "values": sparse((h, a, row[a]) for h, row in enumerate(maps) for a in range(3)),
-        "thresholds": ["438447/1000000"],
-        "error": rational(error),
-    }
-    return certificate("S.approx", "approximation", body)
-
-
-# The second set.
-
-
-def depth_bound():
-    return pixel_bound("S.depth")
-
-
-def tile_bound():
-    """S.tiles in small: K = 9, P = 2, two channels in; F's rows are unit vectors on 18 cells.
-
-    Channel 0 has its square, its dominoes and its cell on the left of the 5 × 5 offsets, channel 1
-    on the right. Pixel residue ρ is read by the rows s = ρ, and s = ρ - 2 if ρ = 1.
-    """
-    first = {(1, 1): (-2, -2), (0, 1): (0, -2), (1, 0): (1, -2), (0, 0): (1, -1)}
-    second = {(1, 1): (-2, 0), (0, 1): (0, 0), (1, 0): (-2, 2), (0, 0): (2, 2)}
-    kernel = [0] * (9 * 9 * 2)
-    rows, columns = [], []
-    for channel, cells in enumerate((first, second)):
-        for residue, cell in cells.items():
-            tap = [2 * c + r + 4 for c, r in zip(cell, residue, strict=True)]
-            kernel[(tap[0] * 9 + tap[1]) * 2 + channel] = 1
-            for steps in product(*((0, 1) if r else (0,) for r in residue)):
-                s = [r - 2 * step for r, step in zip(residue, steps, strict=True)]
-                rows.append([*(max(0, -x) for x in s), *(max(0, x) for x in s), channel, 0])
-                columns.append([c + step for c, step in zip(cell, steps, strict=True)])
-    body = {
-        "kernel_size": [9, 9],
-        "patch_size": [2, 2],
-        "in_channels": 2,
-        "out_channels": 1,
-        "kernel": kernel,
-        "rows": rows,
-        "columns": columns,
-        "determinant": 1,
-        "heads": 18,
-        "tokens_per_side": [3, 3],
-    }
-    return certificate("S.tiles", "lower_bound", body)
-
-
 def two_layers(kernel=(3, 3), patch=(1, 1), image=(2, 2), leak="1/3", narrow=False):
     """S.depth: the gain of the last head is what makes one token vanish that no offset joins."""
     leak = Fraction(leak)
@@ -651,9 +403,9 @@ def two_layers(kernel=(3, 3), patch=(1, 1), image=(2, 2), leak="1/3", narrow=Fal
     keys = between + sum(ring[0]) * columns
     # Every head of layer 1 writes X/(1-leak): a far token's share in block a at any token.
     far = leak / (1 - leak) / keys
-    seen = 1 / Fraction(between) + far  # what J makes of block a: the token once, and the leaks
-    excess = (1 - leak) * far + leak * seen  # of head b, times 1/(1-leak)
-    back = -excess / (1 - leak) / seen
+    average = 1 / Fraction(between) + far  # what J makes of block a: the token once, and the leaks
+    excess = (1 - leak) * far + leak * average  # of head b, times 1/(1-leak)
+    back = -excess / (1 - leak) / average
     entries = [
         [b, a, a * len(right) + b, rational(1 / (1 - leak))]
         for b, a in product(range(len(right)), range(len(down)))

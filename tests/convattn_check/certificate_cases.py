@@ -1,7 +1,7 @@
 """One certificate or more for every claim and kind; all of them are to be accepted."""
 
 import certificate_builder as build
-from head_cases import HEADS
+import kernel_cases as kernels
 from identity_cases import IDENTITIES
 
 from convattn_check import check
@@ -42,21 +42,21 @@ CASES = {
     "powers_lagrange": build.power_equality(kernel=(2, 3), lagrange=True),
     "enumerated": build.limit_equality("S.dp2", "enumerated", kernel=(3, 3), patch=(1, 2)),
     "polygon": build.limit_equality("S.polygon", "polygon", kernel=(3, 2), patch=(1, 2)),
-    "pixel_bound": build.pixel_bound(),
-    "patch_bound": build.patch_bound(),
-    "depth_bound": build.depth_bound(),
-    "tile_bound": build.tile_bound(),
+    "pixel_bound": kernels.pixel_bound(),
+    "patch_bound": kernels.patch_bound(),
+    "depth_bound": kernels.pixel_bound("S.depth"),
+    "tile_bound": kernels.tile_bound(),
     "two_layers": build.two_layers(),
     "two_layers_limit": build.two_layers((2, 3), (1, 2), (2, 3), "0"),
     "two_layers_point": build.two_layers((1, 4), (1, 1), (1, 3), "2/3"),
     "exponentials": build.exponentials(),
     "exponentials_point": build.exponentials(1, 2, 3),
-    "content_bound": build.pixel_bound("S.content"),
-    "two_masks": build.two_masks(),
-    "mixed_sign": build.mixed_sign(),
-    "box_of_patches": build.box_of_patches(),
-    "two_of_three": build.two_of_three(),
-    "box_in_part": build.box_in_part(),
+    "content_bound": kernels.pixel_bound("S.content"),
+    "two_masks": kernels.two_masks(),
+    "mixed_sign": kernels.mixed_sign(),
+    "box_of_patches": kernels.box_of_patches(),
+    "two_of_three": kernels.two_of_three(),
+    "box_in_part": kernels.box_in_part(),
     "stacked_heads": build.relative_heads("S.lemma3"),
     "pixel_heads": build.pixel_heads(),
     "relative_heads": build.relative_heads(),
@@ -64,10 +64,10 @@ CASES = {
     "rank": build.rank(),
     "survives": build.saturation(),
     "vanishes": build.saturation(88, -126, "vanishes"),
-    "border": build.border(),
-    "border_theorem1": build.border("C20.theorem1"),
-    "border_patches": build.border("L21.theorem1", (2, 3)),
-    "border_padding": build.border("S.padding", (1, 2)),
+    "border": kernels.border_of_ones(),
+    "border_theorem1": kernels.border_of_ones("C20.theorem1"),
+    "border_patches": kernels.border_of_ones("L21.theorem1", (2, 3)),
+    "border_padding": kernels.border_of_ones("S.padding", (1, 2)),
     "quadratic_variation": build.quadratic_variation(),
     "quadratic_variation_wide": build.quadratic_variation("3/7", 1, squares=8),
     "bias_variation": build.bias_variation(),
@@ -75,7 +75,16 @@ CASES = {
     "commutant_grid": build.commutant((2, 3)),
     "commutant_torus": build.commutant((3, 2), "torus"),
     **IDENTITIES,
-    **HEADS,
+    "turned_tap": kernels.turned_tap(),
+    "turned_tap_mirrored": kernels.turned_tap(mirrored=True),
+    "places": kernels.shared_places(),
+    "places_limit": kernels.shared_places("limit"),
+    "places_by_output": kernels.shared_places(channels=(2, 1)),
+    "line_bound": kernels.line_bound(),
+    "narrow_heads": kernels.triangular(),
+    "narrow_heads_finite": kernels.triangular("finite"),
+    "narrow_heads_many": kernels.triangular("finite", dimension=1, patch=3),
+    "narrow_heads_unlike": kernels.unlike_channels(),
 }
 EQUALITIES = {name: case for name, case in CASES.items() if case["kind"] == "equality"}
 
@@ -116,5 +125,31 @@ def drop(path):
         for step in parents:
             body = body[step]
         del body[last]
+
+    return change
+
+
+def swap(path, one, two):
+    """A change: two items below a path change places."""
+
+    def change(body):
+        for step in path:
+            body = body[step]
+        body[one], body[two] = body[two], body[one]
+
+    return change
+
+
+def update(**fields):
+    """A change: body |= fields."""
+    return lambda body: body.update(fields)
+
+
+def all_at_once(*changes):
+    """A change that makes several."""
+
+    def change(body):
+        for each in changes:
+            each(body)
 
     return change

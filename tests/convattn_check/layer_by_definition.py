@@ -65,8 +65,8 @@ def weights(attention, head, offsets, query, keys):
     """Positive (or, in the limit, nonnegative) weights of the keys, not yet normalised."""
     shifts = [[k - q for k, q in zip(key, query, strict=True)] for key in keys]
     if attention["family"] == "one_hot_limit":
-        found = [scores(attention, head, offsets, query, key) for key in keys]
-        return [Fraction(score == max(found)) for score in found]
+        values = [scores(attention, head, offsets, query, key) for key in keys]
+        return [Fraction(score == max(values)) for score in values]
     if attention["family"] == "leaky_one_hot":
         height = 1 + len(keys) * (1 / Fraction(attention["leak"]) - 1)  # e^bias
         return [height if s == attention["targets"][head] else Fraction(1) for s in shifts]
@@ -118,7 +118,7 @@ def layer(body, image, sides, kernel, channels):
     axes = range(len(patch))
     per_axis = [sorted({offset[axis] for offset in offsets}) for axis in axes]
     direct = body["stride_route"] == "tokens"
-    kept = grid([len(pattern[axis][0]) for axis in axes])
+    places = grid([len(pattern[axis][0]) for axis in axes])
     step = body["stride"] if direct else [1] * len(patch)
 
     def pixel_of(token, place):
@@ -135,7 +135,7 @@ def layer(body, image, sides, kernel, channels):
     embedded = {key: [image.get(pixel_of(key, place), zero) for place in inside] for key in keys}
     result = {}
     for query in grid(tokens):
-        total = {output: [Fraction(0)] * outputs for output in kept}
+        total = {output: [Fraction(0)] * outputs for output in places}
         for head in range(body["heads"]):
             row = weights(attention, head, offsets, query, keys)
             mean = [
@@ -151,7 +151,7 @@ def layer(body, image, sides, kernel, channels):
                 coefficient = table[head][number] * scale
                 if coefficient == 0:
                     continue
-                for output, (n, place) in product(kept, enumerate(inside)):
+                for output, (n, place) in product(places, enumerate(inside)):
                     matrix = tap(offset, output, place)
                     for i, j in product(range(inputs), range(outputs)) if matrix else ():
                         total[output][j] += coefficient * mean[n][i] * matrix[i][j]

@@ -4,7 +4,7 @@ import certificate_builder as build
 import pytest
 from certificate_cases import CASES, verdict_on
 
-from convattn_check import Verdict, check, checking
+from convattn_check import checking
 
 WO = CASES["wo"]
 
@@ -87,8 +87,3 @@ def test_interrupts_pass(monkeypatch, error):
     monkeypatch.setitem(checking.CHECKS, "equality", stops)
     with pytest.raises(error):
         verdict_on(WO)
-
-
-def test_verdicts_are_values():
-    assert Verdict(True, "a", "", "b", 0.0) == Verdict(True, "a", "", "b", 0.0)
-    assert check(build.written(WO)).reason == check(build.written(WO).encode()).reason

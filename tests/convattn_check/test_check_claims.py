@@ -3,27 +3,25 @@
 import certificate_builder as build
 import pytest
 from certificate_cases import CASES, verdict_on
-from corpora import false_labels, false_layer_labels
+from corpora.manifests import INCORRECT, ROOT
 
 from convattn_check import check, claims
 from convattn_check.claims import TABLE, Facts
 
 # Of tests/incorrect/: where a demand of the claim is not met.
-LACKING = [
-    entry
-    for entry in (*false_layer_labels.ENTRIES, *false_labels.ENTRIES)
-    if (entry.kind, entry.claim) in TABLE
-]
+LACKING = [entry for entry in INCORRECT if entry["reason"].endswith("; given")]
 
 
 def test_every_demand_of_every_claim_is_made():
-    found = {(entry.kind, entry.claim, entry.code, entry.reason) for entry in LACKING}
-    made = {
+    planted = {
+        tuple(entry[key] for key in ("kind", "claim", "code", "reason")) for entry in LACKING
+    }
+    demanded = {
         (kind, claim, demand.code, f"{claim} needs {demand.text}; given")
         for (kind, claim), demands in TABLE.items()
         for demand in demands
     }
-    assert found == made
+    assert planted == demanded
 
 
 @pytest.mark.parametrize("fault", ["label", "vacuous"])
@@ -31,7 +29,8 @@ def test_it_is_the_demands_alone_that_refuse_what_is_mislabelled(fault, monkeypa
     """Without them it is accepted; what is vacuous is not."""
     for row in TABLE:
         monkeypatch.setitem(TABLE, row, ())
-    verdicts = [check(entry.content) for entry in LACKING if entry.fault == fault]
+    files = [entry["file"] for entry in LACKING if entry["fault"] == fault]
+    verdicts = [check((ROOT / "incorrect" / file).read_bytes()) for file in files]
     assert len(verdicts) > 3
     assert {verdict.accepted for verdict in verdicts} == {fault == "label"}
 

@@ -84,15 +84,6 @@ def test_wrong_use(folder, capsys, arguments):
     assert "usage: python -m convattn_check" in capsys.readouterr().err
 
 
-def test_help(capsys):
-    with pytest.raises(SystemExit) as stop:
-        main(["--help"])
-    assert stop.value.code == 0
-    out = capsys.readouterr().out
-    assert "--ignore-digests" in out
-    assert "Exit status" in out
-
-
 def test_any_name_is_printed_on_one_line_of_ascii(folder, capsys):
     names = ["a\nACCEPT b", "\x1b[31m", "é", "\udcff", "nul\0"]
     assert main(names) == 1

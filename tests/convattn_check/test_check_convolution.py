@@ -17,8 +17,8 @@ def test_offsets_and_pattern_are_what_a_walk_over_the_pixels_finds(kernel, patch
     axis = Axis(kernel, patch, dilation, skip)
     assert axis.offsets() == build.axis_offsets(kernel, patch, dilation, skip)
     assert axis.pattern() == build.axis_pattern(kernel, patch, dilation, skip)
-    found = [tap for rows in axis.pattern() for row in rows for tap in row if tap != ABSENT]
-    assert sorted(found) == sorted(list(range(kernel)) * (patch // skip))
+    taps = [tap for rows in axis.pattern() for row in rows for tap in row if tap != ABSENT]
+    assert sorted(taps) == sorted(list(range(kernel)) * (patch // skip))
 
 
 @pytest.mark.parametrize("kernel", range(1, 16))
@@ -62,12 +62,12 @@ def test_the_entries_of_the_flattened_kernel(kernel, patch, inputs, outputs):
 def test_the_response_to_ones_counts_the_pixels_inside():
     axes = [Axis(3, 2), Axis(4, 1)]
     kernel = list(range(1, 13))
-    found = response_to_ones(axes, kernel, (4, 5), (1, 4))
+    response = response_to_ones(axes, kernel, (4, 5), (1, 4))
     by_hand = []
     for p in (0, 1):
         total = 0
         for value, (a, b) in zip(kernel, product((-1, 0, 1), (-1, 0, 1, 2)), strict=True):
             total += value if 0 <= 2 + p + a < 4 and 0 <= 4 + b < 5 else 0
         by_hand.append(total)
-    assert found == by_hand
-    assert found[0] != found[1]
+    assert response == by_hand
+    assert response[0] != response[1]

@@ -17,24 +17,24 @@ def matrices(height, width):
 
 def rank(matrix):
     """By Gauss over the rationals."""
-    rows, found = [list(map(Fraction, row)) for row in matrix], 0
+    rows, order = [list(map(Fraction, row)) for row in matrix], 0
     for column in range(len(rows[0])):
-        pivot = next((r for r in range(found, len(rows)) if rows[r][column]), None)
+        pivot = next((r for r in range(order, len(rows)) if rows[r][column]), None)
         if pivot is not None:
-            rows[found], rows[pivot] = rows[pivot], rows[found]
-            for r in range(found + 1, len(rows)):
-                factor = rows[r][column] / rows[found][column]
-                rows[r] = [a - factor * b for a, b in zip(rows[r], rows[found], strict=True)]
-            found += 1
-    return found
+            rows[order], rows[pivot] = rows[pivot], rows[order]
+            for r in range(order + 1, len(rows)):
+                factor = rows[r][column] / rows[order][column]
+                rows[r] = [a - factor * b for a, b in zip(rows[r], rows[order], strict=True)]
+            order += 1
+    return order
 
 
 @given(st.integers(1, 5).flatmap(lambda n: matrices(n, n)))
 def test_determinant_is_laplace(matrix):
     before = [list(row) for row in matrix]
-    found_rank, found = eliminate(matrix)
-    assert found == determinant(matrix)
-    assert (found != 0) == (found_rank == len(matrix))
+    order, value = eliminate(matrix)
+    assert value == determinant(matrix)
+    assert (value != 0) == (order == len(matrix))
     assert matrix == before
 
 
@@ -47,8 +47,8 @@ def test_rank_is_gauss(matrix):
 def test_rank_of_products(left, right):
     columns = list(zip(*right, strict=True))
     matrix = [[sum(a * b for a, b in zip(r, c, strict=True)) for c in columns] for r in left]
-    found, value = eliminate(matrix)
-    assert found == rank(matrix) <= 2
+    order, value = eliminate(matrix)
+    assert order == rank(matrix) <= 2
     assert value == 0
 
 

@@ -31,8 +31,8 @@ def test_every_accepted_layer_is_the_convolution(name):
     certificate = EQUALITIES[name]
     assert check(build.written(certificate)).accepted
     axes = len(certificate["body"]["kernel_size"])
-    found, expected = compare(certificate, [2, 1][:axes], (1, 2), name)
-    assert found == expected
+    outputs, expected = compare(certificate, [2, 1][:axes], (1, 2), name)
+    assert outputs == expected
 
 
 @st.composite
@@ -68,9 +68,9 @@ def test_every_geometry_is_accepted_and_true(certificate, tokens, seed):
     verdict = check(build.written(certificate))
     assert verdict.accepted, verdict
     axes = len(certificate["body"]["kernel_size"])
-    found, expected = compare(certificate, [tokens, 1][:axes], (2, 1), seed)
-    assert found == expected
-    assert found
+    outputs, expected = compare(certificate, [tokens, 1][:axes], (2, 1), seed)
+    assert outputs == expected
+    assert outputs
 
 
 @pytest.mark.parametrize("name", ["finite_sequence", "powers", "sequence"])
@@ -79,6 +79,6 @@ def test_the_comparison_can_fail(name):
     certificate = build.sealed(EQUALITIES[name])
     certificate["body"]["ring"] = [[0, 0]]
     assert check(build.written(build.sealed(certificate))).code == "ring"
-    found, expected = compare(certificate, [3], (1, 1), 5)
-    assert found.keys() == expected.keys()
-    assert found != expected
+    outputs, expected = compare(certificate, [3], (1, 1), 5)
+    assert outputs.keys() == expected.keys()
+    assert outputs != expected

@@ -1,12 +1,11 @@
 """Any number changed anywhere is found: by the digests, and, where it matters, without them."""
 
 import copy
-import json
 from fractions import Fraction
 
 import certificate_builder as build
 import pytest
-from certificate_cases import CASES, EQUALITIES, verdict_on
+from certificate_cases import CASES, verdict_on
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +14,7 @@ def numbers(value, path=()):
     """The paths to every integer and every rational string below."""
     if isinstance(value, dict | list):
         pairs = value.items() if isinstance(value, dict) else enumerate(value)
-        return [found for key, item in pairs for found in numbers(item, (*path, key))]
+        return [place for key, item in pairs for place in numbers(item, (*path, key))]
     if isinstance(value, str):
         try:
             Fraction(value)
@@ -84,13 +83,12 @@ def rigid_numbers(certificate):
                 yield path
 
 
-EVERYWHERE = [(name, path) for name in CASES for path in rigid_numbers(CASES[name])]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_every_such_number_one_by_one(name):
-    for path in rigid_numbers(CASES[name]):
+    paths = list(rigid_numbers(CASES[name]))
+    assert paths or CASES[name]["kind"] not in RIGID
+    for path in paths:
         for step in (1, -1):
             certificate = with_another_number(CASES[name], ("body", *path), step)
             verdict = verdict_on(build.sealed(certificate))
@@ -115,18 +113,3 @@ def test_no_part_can_be_replaced_by_nonsense(name, data):
     )
     verdict = verdict_on(build.sealed(certificate))
     assert verdict.code not in ("internal", "digest", "stale")
-
-
-def test_the_numbers_are_found():
-    assert numbers({"a": [1, "1/2", "x", None], "b": {"c": -3}}) == [("a", 0), ("a", 1), ("b", "c")]
-    assert len(EVERYWHERE) > 500
-    kinds = {CASES[name]["kind"] for name, _ in EVERYWHERE}
-    assert kinds >= RIGID.keys()
-    for fields in (("values", "entries"), ("attention", "targets"), ("pattern",)):
-        hits = {name for name, path in EVERYWHERE if path[: len(fields)] == fields}
-        assert len(hits) > len(EQUALITIES) / 2
-
-
-def test_certificates_are_plain_json():
-    for case in CASES.values():
-        assert json.loads(build.written(case)) == case

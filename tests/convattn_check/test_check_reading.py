@@ -132,23 +132,17 @@ def test_what_is_let_through():
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "message"),
     [
         (lambda: reading.items("ab", "x"), "x is 'ab', expected a list"),
         (lambda: reading.items([3], "x", 2), "x is 1 items, expected a list of length 2"),
-        (lambda: reading.fields([], "x", ["b", "a"]),
-         "x is [], expected an object with ['b', 'a']"),
-        (lambda: reading.fields({"a": 1, "d": 2, "e": 3}, "x", ["c", "b", "a"]),
-         "x lacks ['c', 'b'] and has the unknown ['d', 'e']"),
         (lambda: reading.matrix([[1], ["2"]], "x", 2, 1), "x[1][0] is '2', expected an integer"),
-        (lambda: reading.string(5, "x"), "x is 5, expected a text"),
     ],
-)  # fmt: skip
-def test_what_is_said(call, said):
+)
+def test_a_refusal_names_the_argument_and_is_printed_with_its_code(call, message):
     with pytest.raises(Reject) as error:
         call()
-    assert error.value.reason == said
-    assert str(error.value) == f"malformed: {said}"
+    assert str(error.value) == f"malformed: {message}"
 
 
 def test_values_are_the_same_if_they_are_written_alike():
@@ -169,7 +163,6 @@ def test_values_are_the_same_if_they_are_written_alike():
         (Fraction(6, 2), "3"),
         (Fraction(-6, 5), "-6/5"),
         ("\x1b[31mé\n", "'\\x1b[31m\\xe9\\n'"),
-        ("a" * 1000, "'" + "a" * 96 + "..."),
     ],
 )
 def test_messages_stay_short_and_plain(value, shown):

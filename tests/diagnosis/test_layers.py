@@ -37,6 +37,17 @@ def test_the_keys_of_the_grid_come_last_and_the_ring_before():
             assert not inside or seen[key] == 1
 
 
+def test_a_register_stands_before_the_keys_of_the_grid():
+    layer = ca.conv_to_attention(np.ones((3, 3, 1, 2)), border="register")
+    found = layer_attention(layer, None, SIZE)
+    assert found.attention.shape == (2, 18, 30, 31)
+    assert_within(found.attention.sum(axis=-1), np.ones((2, 18, 30)), 1e-12)
+    assert_within(found.attention[0, :9, 0, 0].max(), 0.5, 1e-12)  # without a target
+    image = np.random.default_rng(1).normal(size=(1, *SIZE, 1))
+    result = np.einsum("hqk,ki,hio->qo", found.at_mean[..., 1:], image.reshape(30, 1), found.maps)
+    assert_within(result.reshape(1, *SIZE, 2), ca.conv(image, np.ones((3, 3, 1, 2))), 1e-12)
+
+
 @pytest.mark.parametrize("encoding", ["bias", "scalar"])
 def test_attention_and_maps_make_the_layer(encoding):
     """Also where the value maps depend on the number of keys."""

@@ -101,6 +101,7 @@ def test_without_the_angles_it_is_refused(name):
         diagnose(state_dict(shapes), IMAGE, heads=HEADS)
     result = diagnose(state_dict(shapes), IMAGE, heads=HEADS, rotary=turns(name))
     assert result.notes[1].startswith("Queries and keys turned by")
+    assert "spacing=trained/present" in result.notes[1]
     untaught = diagnose(state_dict(shapes), IMAGE, heads=HEADS, rotary="none")
     assert untaught.notes[1] == NOWHERE
     assert np.abs(result.layers[0].mean - untaught.layers[0].mean).max() > 1e-3

@@ -186,8 +186,12 @@ def without_positions(**options: Any) -> VisionTransformer:
 def test_the_grid_without_a_size_is_a_square_of_positions_or_of_the_table():
     """Positions with or without those of other tokens; a table of (2w - 1)² rows and three."""
     model = without_positions()
-    for count, sides in ((9, (3, 3)), (10, (3, 3)), (16, (4, 4)), (17, (4, 4))):
+    for count, sides in ((10, (3, 3)), (17, (4, 4))):
         assert token_grid(replace(model, positions=np.zeros((count, 8))), None) == sides
+    alone = replace(model, prefix=np.zeros((0, 8)), positions=np.zeros((16, 8)))
+    assert token_grid(alone, None) == (4, 4)
+    registers = replace(model, prefix=np.zeros((5, 8)), positions=np.zeros((196, 8)))
+    assert token_grid(registers, None) == (14, 14)
     table = np.zeros((7 * 7 + 3, 2))
     assert token_grid(replace(model, table=table), None) == (4, 4)
     assert token_grid(replace(model, table=table), (16, 16)) == (4, 4)
@@ -197,6 +201,25 @@ def test_the_grid_without_a_size_is_a_square_of_positions_or_of_the_table():
     assert token_grid(read(timm_dict()), PIXELS) == SIDES
     assert token_grid(read(timm_dict(1, beit=True)), PIXELS) == SIDES
     assert token_grid(model, (20, 8)) == (5, 2)
+
+
+@pytest.mark.parametrize(
+    ("others", "count", "square", "other"),
+    [(1, 169, (13, 13), (12, 14)), (1, 9, (3, 3), (2, 4)), (5, 25, (5, 5), (4, 5))],
+)
+def test_a_grid_that_may_be_two_is_not_guessed(others, count, square, other):
+    """Positions of a square, or of one row less and one column more with the tokens before."""
+    model = replace(
+        without_positions(), prefix=np.zeros((others, 8)), positions=np.zeros((count, 8))
+    )
+    words = (
+        rf"{square[0]} × {square[1]} patches without the {others} before them, or {other[0]} × "
+        rf"{other[1]} or {other[1]} × {other[0]} patches with them; give images or image_size"
+    )
+    with pytest.raises(ValueError, match=words):
+        token_grid(model, None)
+    for sides in (square, other, other[::-1]):
+        assert token_grid(model, (sides[0] * PATCH, sides[1] * PATCH)) == sides
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,18 @@ def test_the_exact_form_serves_every_size(padding):
         assert float(jnp.abs(expected).max()) > 1
 
 
+@pytest.mark.parametrize(("form", "stride"), [("exact", 1), ("limit", 2)])
+def test_causal_layers_serve_every_length(form, stride):
+    kernel = jnp.arange(24, dtype=jnp.float32).reshape(4, 2, 3) % 7 - 3
+    options = {"padding": "CAUSAL", "causal": True, "stride": stride, "form": form}
+    layer = conv_to_attention(kernel, kernel[0, 0], dilation=2, **options)
+    run = lambda tokens: apply_attention(layer, tokens)  # noqa: E731
+    shapes = [(1, 8, 2), (3, 13, 2)]
+    for result, expected in of_every_size(run, "batch, length, 2", shapes, ["length >= 8"]):
+        assert_within(result, expected, np.full(expected.shape, 1e-4))
+        assert float(jnp.abs(expected).max()) > 1
+
+
 def test_modules_serve_every_size():
     options = {
         "feature_group_count": 2,

@@ -36,10 +36,10 @@ def read_arrays(content: bytes, folder: Path) -> None:
     if refused is None:
         _compared(content, file)
     if chosen(content, 100):
-        told = command(folder, content, "convert kernel", "--layer", "no such layer")
+        message = command(folder, content, "convert kernel", "--layer", "no such layer")
         reason = "has no layer" if refused is None else str(refused).partition("given")[2][:20]
-        if reason not in told and "is an attention layer" not in told and "\\" not in told:
-            raise Disagreement(f"the library says {refused}, the command {told}")
+        if reason not in message and "is an attention layer" not in message and "\\" not in message:
+            raise Disagreement(f"the library says {refused}, the command {message}")
     if refused is not None:
         raise refused
     find_convolution(file, None, "auto", "kernel")
@@ -55,8 +55,8 @@ def _compared(content: bytes, file: Any) -> None:
         if content[:6] == b"\x93NUMPY":
             theirs = {"": np.load(io.BytesIO(content), allow_pickle=False)}
         elif content[:2] == b"PK":
-            with np.load(io.BytesIO(content), allow_pickle=False) as held:
-                theirs = {name: held[name] for name in held.files}
+            with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+                theirs = {name: archive[name] for name in archive.files}
         else:
             theirs = load(content)
     except (KeyError, TypeError):  # formats of safetensors that NumPy has not
@@ -90,9 +90,9 @@ def npy_seeds() -> list[bytes]:
 
 
 def saved_by(save: Any, *arrays: Any, **named: Any) -> bytes:
-    held = io.BytesIO()
-    save(held, *arrays, **named)
-    return held.getvalue()
+    buffer = io.BytesIO()
+    save(buffer, *arrays, **named)
+    return buffer.getvalue()
 
 
 def npz_seeds() -> list[bytes]:

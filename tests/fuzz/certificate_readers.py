@@ -25,9 +25,9 @@ def read_certificate(content: bytes, folder: Path) -> None:
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
         code = main(["--json", str(path)])
-    found = json.loads(said.getvalue())[0]
+    printed = json.loads(said.getvalue())[0]
     expected = (int(not verdict.accepted), verdict.accepted, verdict.code, verdict.reason)
-    same((code, found["accepted"], found["code"], found["reason"]), expected, "the command")
+    same((code, printed["accepted"], printed["code"], printed["reason"]), expected, "the command")
     if chosen(content, 500):
         same(command(folder, content, "check"), "", "convattn check")
 
@@ -38,5 +38,5 @@ def certificate_seeds() -> list[bytes]:
 
     places = ("certificates", "tests/correct", "tests/incorrect")
     paths = [path for place in places for path in sorted((ROOT / place).glob("*-*.json"))]
-    held = [path.read_bytes() for path in paths if path.stat().st_size < 6000]
-    return [each for each in held[::3] if check(each).seconds < 0.05]
+    contents = [path.read_bytes() for path in paths if path.stat().st_size < 6000]
+    return [each for each in contents[::3] if check(each).seconds < 0.05]

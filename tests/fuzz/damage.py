@@ -76,19 +76,19 @@ def change_bytes(draw: Draw, content: bytes) -> bytes:
 def change_value(draw: Draw, value: Any) -> Any:
     """A value of JSON with a change in it; a text that is JSON itself is changed within."""
     if isinstance(value, dict | list) and value and draw(st.integers(0, 9)):
-        made: Any = value.copy()
+        result: Any = value.copy()
         keys = list(value) if isinstance(value, dict) else range(len(value))
         nested = [key for key in keys if isinstance(value[key], dict | list) and value[key]]
         key = draw(st.sampled_from(nested if nested and draw(st.booleans()) else keys))
         other = draw(st.sampled_from(keys))
         kind = draw(st.sampled_from(("within",) * 6 + ("remove", "exchange")))
         if kind == "remove":
-            del made[key]
+            del result[key]
         elif kind == "exchange":
-            made[key], made[other] = made[other], made[key]
+            result[key], result[other] = result[other], result[key]
         else:
-            made[key] = change_value(draw, made[key])
-        return made
+            result[key] = change_value(draw, result[key])
+        return result
     if isinstance(value, str) and value[:1] in ("{", "[") and draw(st.integers(0, 3)):
         return change_json(draw, value.encode()).decode("utf-8", "surrogatepass")
     if isinstance(value, int | str) and INTEGER.fullmatch(str(value)) and draw(st.integers(0, 3)):
@@ -98,11 +98,11 @@ def change_value(draw: Draw, value: Any) -> Any:
 
 def change_json(draw: Draw, content: bytes) -> bytes:
     """A value changed; the digests of a certificate fit again, mostly."""
-    found = change_value(draw, json.loads(content))
-    if isinstance(found, dict) and "digests" in found and draw(st.integers(0, 9)):
-        outside = {key: part for key, part in found.items() if key not in ("body", "digests")}
-        parts = {"specification": outside, "body": found.get("body")}
-        found["digests"] = {
+    value = change_value(draw, json.loads(content))
+    if isinstance(value, dict) and "digests" in value and draw(st.integers(0, 9)):
+        outside = {key: part for key, part in value.items() if key not in ("body", "digests")}
+        parts = {"specification": outside, "body": value.get("body")}
+        value["digests"] = {
             name: hashlib.sha256(
                 json.dumps(part, sort_keys=True, separators=(",", ":")).encode()
             ).hexdigest()
@@ -110,8 +110,8 @@ def change_json(draw: Draw, content: bytes) -> bytes:
         }
     tight = b'": ' not in content[:200]
     how: dict[str, Any] = {"separators": (",", ":"), "sort_keys": True} if tight else {}
-    made = json.dumps(found, indent=2 if content[1:2] == b"\n" else None, **how)
-    return (made + "\n" * content.endswith(b"\n")).encode("utf-8", "surrogatepass")
+    result = json.dumps(value, indent=2 if content[1:2] == b"\n" else None, **how)
+    return (result + "\n" * content.endswith(b"\n")).encode("utf-8", "surrogatepass")
 
 
 def change_npy(draw: Draw, content: bytes) -> bytes:
@@ -135,24 +135,24 @@ def change_safetensors(draw: Draw, content: bytes) -> bytes:
     header, numbers = content[8 : 8 + size], content[8 + size :]
     if not draw(st.integers(0, 9)):
         return content[: 8 + size] + change_bytes(draw, numbers)
-    made = change_json(draw, header)
-    return len(made).to_bytes(8, "little") + made + numbers
+    result = change_json(draw, header)
+    return len(result).to_bytes(8, "little") + result + numbers
 
 
 def change_members(draw: Draw, files: dict[str, bytes]) -> dict[str, bytes]:
     """The files of an archive, one of them changed, removed, renamed or exchanged."""
-    made, names = dict(files), list(files)
+    result, names = dict(files), list(files)
     name = draw(st.sampled_from(names))
     kind = draw(st.sampled_from(("within",) * 6 + ("remove", "rename", "exchange")))
     if kind == "within":
-        made[name] = change(draw, made[name])[:MAX_BYTES]
+        result[name] = change(draw, result[name])[:MAX_BYTES]
     elif kind == "exchange":
-        made[name] = made[draw(st.sampled_from(names))]
+        result[name] = result[draw(st.sampled_from(names))]
     else:
-        inner = made.pop(name)
+        inner = result.pop(name)
         if kind == "rename":
-            made[draw(st.sampled_from(NAMES))] = inner
-    return made or {"x": b""}
+            result[draw(st.sampled_from(NAMES))] = inner
+    return result or {"x": b""}
 
 
 def change_zip(draw: Draw, content: bytes) -> bytes:
@@ -160,12 +160,12 @@ def change_zip(draw: Draw, content: bytes) -> bytes:
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         files = {info.filename: archive.read(info) for info in archive.infolist()}
         packing = archive.infolist()[0].compress_type
-    made = io.BytesIO()
-    with warnings.catch_warnings(), zipfile.ZipFile(made, "w", packing) as archive:
+    result = io.BytesIO()
+    with warnings.catch_warnings(), zipfile.ZipFile(result, "w", packing) as archive:
         warnings.simplefilter("ignore")  # of names that are there twice
         for name, inner in change_members(draw, files).items():
             archive.writestr(zipfile.ZipInfo(name), inner, packing)
-    return made.getvalue()
+    return result.getvalue()
 
 
 def change_tar(draw: Draw, content: bytes) -> bytes:
@@ -173,14 +173,14 @@ def change_tar(draw: Draw, content: bytes) -> bytes:
     with tarfile.open(fileobj=io.BytesIO(content)) as archive:
         members = [member for member in archive.getmembers() if member.isreg()]
         files = {each.name: archive.extractfile(each).read() for each in members}  # type: ignore[union-attr]
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w") as archive:
+    result = io.BytesIO()
+    with tarfile.open(fileobj=result, mode="w") as archive:
         for name, inner in change_members(draw, files).items():
             info = tarfile.TarInfo(name)
             info.size = len(inner)
             info.type = draw(st.sampled_from((tarfile.REGTYPE,) * 9 + (tarfile.SYMTYPE,)))
             archive.addfile(info, io.BytesIO(inner))
-    return made.getvalue()
+    return result.getvalue()
 
 
 def change_packed(draw: Draw, content: bytes) -> bytes:

@@ -54,13 +54,13 @@ def _server() -> tuple[int, list[str]]:
     handler = logging.Handler(logging.ERROR)
     handler.emit = lambda record: problems.append(record.getMessage())  # type: ignore[method-assign]
     logging.getLogger("uvicorn.error").addHandler(handler)
-    model, held = ExploredModel(_explored_source(), reference=1), listening()
+    model, listener = ExploredModel(_explored_source(), reference=1), listening()
     model.measure()
-    port = held.getsockname()[1]
+    port = listener.getsockname()[1]
     how: dict[str, Any] = {"log_level": "error", "access_log": False, "lifespan": "off"}
     how |= {"ws": "none", "loop": "asyncio", "http": "h11", "log_config": None}
     server = Server(uvicorn.Config(explorer(model, TOKEN, port), **how))
-    threading.Thread(target=server.run, args=([held],), daemon=True).start()
+    threading.Thread(target=server.run, args=([listener],), daemon=True).start()
     while not server.started:
         time.sleep(0.01)
     return port, problems

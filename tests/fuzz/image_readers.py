@@ -34,15 +34,15 @@ def picture(mode: str, kind: str, size: tuple[int, int] = (6, 5), **how: Any) ->
     """A small picture of a mode in a format."""
     from PIL import Image
 
-    held = io.BytesIO()
+    buffer = io.BytesIO()
     noise = np.random.default_rng(0).integers(0, 256, (size[1], size[0], 3)).astype(np.uint8)
     image = Image.fromarray(noise)
     if mode == "I;16":
         image = Image.fromarray(noise[..., 0].astype(np.uint16) * 200)
     elif mode != "RGB":
         image = image.convert(mode)
-    image.save(held, kind, **how)
-    return held.getvalue()
+    image.save(buffer, kind, **how)
+    return buffer.getvalue()
 
 
 def image_files() -> dict[str, bytes]:
@@ -54,13 +54,13 @@ def image_files() -> dict[str, bytes]:
 
 def tar_of(files: Mapping[str, bytes], mode: str = "w") -> bytes:
     """An archive of files."""
-    held = io.BytesIO()
-    with tarfile.open(fileobj=held, mode=mode) as archive:  # type: ignore[call-overload]
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode=mode) as archive:  # type: ignore[call-overload]
         for name, content in files.items():
             info = tarfile.TarInfo(name)
             info.size = len(content)
             archive.addfile(info, io.BytesIO(content))
-    return held.getvalue()
+    return buffer.getvalue()
 
 
 def read_archive(content: bytes, folder: Path) -> None:
@@ -89,16 +89,14 @@ def read_folder(content: bytes, folder: Path) -> None:
     """A folder of images; an archive of it gives the same."""
     from convattn.data.datasets import read_dataset
 
-    given = unpacked(content, folder)
+    path = unpacked(content, folder)
     problem: ValueError | None = None
     try:
-        found = read_dataset(given)
+        dataset = read_dataset(path)
     except ValueError as refused:
         problem = refused
-    files = {
-        p.relative_to(given).as_posix(): p.read_bytes() for p in given.rglob("*") if p.is_file()
-    }
-    empty = any(p.is_dir() and not any(p.iterdir()) for p in given.rglob("*"))
+    files = {p.relative_to(path).as_posix(): p.read_bytes() for p in path.rglob("*") if p.is_file()}
+    empty = any(p.is_dir() and not any(p.iterdir()) for p in path.rglob("*"))
     if files and not empty and chosen(content, 10):
         archive = folder / "given.tar"
         archive.write_bytes(tar_of(files))
@@ -106,8 +104,8 @@ def read_folder(content: bytes, folder: Path) -> None:
             theirs = read_dataset(archive)
             if problem is not None:
                 raise Disagreement(f"the archive of the folder is read, but the folder: {problem}")
-            same(found.train.images.tobytes(), theirs.train.images.tobytes(), "training images")
-            same(found.test.labels.tobytes(), theirs.test.labels.tobytes(), "test labels")
+            same(dataset.train.images.tobytes(), theirs.train.images.tobytes(), "training images")
+            same(dataset.test.labels.tobytes(), theirs.test.labels.tobytes(), "test labels")
         except ValueError as refused:
             if problem is None:
                 raise Disagreement(f"the folder is read, but the archive: {refused}") from refused
@@ -126,8 +124,8 @@ def read_sent_picture(content: bytes, folder: Path) -> None:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = read_picture(content, (8, 8))
-    same((found.shape, found.dtype), ((8, 8, 3), np.dtype(np.uint8)), "the shape")
+        pixels = read_picture(content, (8, 8))
+    same((pixels.shape, pixels.dtype), ((8, 8, 3), np.dtype(np.uint8)), "the shape")
 
 
 def picture_seeds() -> list[bytes]:

@@ -43,8 +43,8 @@ def layer_seeds() -> list[bytes]:
             for encoding in ("quadratic", "enumerated", "polygon", "rotary")
         ),
     ]
-    held = [(layer_arrays(layer), layer_metadata(layer)) for layer in layers]
-    return [encode(*each, suffix) for each, suffix in zip(held, [".safetensors"] * 9, strict=True)]
+    parts = [(layer_arrays(layer), layer_metadata(layer)) for layer in layers]
+    return [encode(arrays, metadata, ".safetensors") for arrays, metadata in parts]
 
 
 def read_network(content: bytes, folder: Path) -> None:

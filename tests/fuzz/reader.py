@@ -60,11 +60,11 @@ def chosen(content: bytes, one_in: int) -> bool:
 
 def packed(files: Mapping[str, bytes]) -> bytes:
     """A folder as an input."""
-    held = io.BytesIO()
-    with zipfile.ZipFile(held, "w") as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in files.items():
             archive.writestr(zipfile.ZipInfo(name), content)
-    return held.getvalue()
+    return buffer.getvalue()
 
 
 def folder_bytes(path: Path) -> bytes:
@@ -104,7 +104,7 @@ def command(folder: Path, content: bytes, *words: str) -> str:
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = main([*words[0].split(), str(path), *words[1:]])
-    told = err.getvalue()
-    if code not in (0, 1, 2) or (code == 2) != bool(told) or told.count("\n") > 1:
-        raise Disagreement(f"{' '.join(words)} exits with {code} and says {told[:500]!r}")
-    return told
+    message = err.getvalue()
+    if code not in (0, 1, 2) or (code == 2) != bool(message) or message.count("\n") > 1:
+        raise Disagreement(f"{' '.join(words)} exits with {code} and says {message[:500]!r}")
+    return message

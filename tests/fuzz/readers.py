@@ -6,41 +6,13 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS.parent / "src"), str(TESTS)]
 
-from fuzz.array_readers import npy_seeds, npz_seeds, read_arrays, safetensors_seeds  # noqa: E402
-from fuzz.certificate_readers import certificate_seeds, read_certificate  # noqa: E402
-from fuzz.explorer_readers import explored_seeds, read_explored, read_request, request_seeds  # noqa: E402
-from fuzz.image_readers import (  # noqa: E402
-    archive_seeds,
-    folder_seeds,
-    picture_seeds,
-    read_archive,
-    read_folder,
-    read_sent_picture,
-    read_slice_file,
-)
-from fuzz.network_readers import (  # noqa: E402
-    diagnosed_seeds,
-    layer_seeds,
-    network_seeds,
-    read_diagnosed,
-    read_layer,
-    read_network,
-    read_state_dict,
-    state_dict_seeds,
-)
+from fuzz import array_readers as arrays  # noqa: E402
+from fuzz import certificate_readers as certificates  # noqa: E402
+from fuzz import explorer_readers as explorer  # noqa: E402
+from fuzz import image_readers as images  # noqa: E402
+from fuzz import network_readers as networks  # noqa: E402
+from fuzz import run_readers as runs  # noqa: E402
 from fuzz.reader import Reader  # noqa: E402
-from fuzz.run_readers import (  # noqa: E402
-    checkpoint_seeds,
-    read_checkpoint,
-    read_records,
-    read_run,
-    read_settings,
-    read_trials,
-    records_seeds,
-    run_files,
-    settings_seeds,
-    trial_seeds,
-)
 
 
 def _readers() -> dict[str, Reader]:
@@ -49,30 +21,40 @@ def _readers() -> dict[str, Reader]:
     from convattn_ledger.run import EvidenceFailed
 
     value = (ValueError,)
-    found = [
-        Reader("certificate", read_certificate, (), certificate_seeds),
-        Reader("npy", read_arrays, value, npy_seeds),
-        Reader("npz", read_arrays, value, npz_seeds),
-        Reader("safetensors", read_arrays, value, safetensors_seeds),
-        Reader("picture", read_sent_picture, value, picture_seeds),
-        Reader("archive", read_archive, value, archive_seeds),
-        Reader("folder", read_folder, value, folder_seeds, folder=True),
-        Reader("slice", read_slice_file, (DataIntegrityError,), npz_seeds),
-        Reader("records", read_records, (EvidenceFailed,), records_seeds),
-        Reader("trials", read_trials, value, trial_seeds),
-        Reader("diagnosed", read_diagnosed, value, diagnosed_seeds),
-        Reader("request", read_request, (), request_seeds, allowed=("socket.connect",)),
-        Reader("layer", read_layer, value, layer_seeds),
-        Reader("network", read_network, value, network_seeds),
-        Reader("settings", read_settings, value, settings_seeds),
-        Reader("run", read_run, value, lambda: [run_files()], folder=True),
-        Reader("state-dict", read_state_dict, value, state_dict_seeds),
-        Reader("explored", read_explored, value, explored_seeds),
+    readers = [
+        Reader("certificate", certificates.read_certificate, (), certificates.certificate_seeds),
+        Reader("npy", arrays.read_arrays, value, arrays.npy_seeds),
+        Reader("npz", arrays.read_arrays, value, arrays.npz_seeds),
+        Reader("safetensors", arrays.read_arrays, value, arrays.safetensors_seeds),
+        Reader("picture", images.read_sent_picture, value, images.picture_seeds),
+        Reader("archive", images.read_archive, value, images.archive_seeds),
+        Reader("folder", images.read_folder, value, images.folder_seeds, folder=True),
+        Reader("slice", images.read_slice_file, (DataIntegrityError,), arrays.npz_seeds),
+        Reader("records", runs.read_records, (EvidenceFailed,), runs.records_seeds),
+        Reader("trials", runs.read_trials, value, runs.trial_seeds),
+        Reader("diagnosed", networks.read_diagnosed, value, networks.diagnosed_seeds),
         Reader(
-            "checkpoint", read_checkpoint, _checkpoint_refusals(), checkpoint_seeds, folder=True
+            "request",
+            explorer.read_request,
+            (),
+            explorer.request_seeds,
+            allowed=("socket.connect",),
+        ),
+        Reader("layer", networks.read_layer, value, networks.layer_seeds),
+        Reader("network", networks.read_network, value, networks.network_seeds),
+        Reader("settings", runs.read_settings, value, runs.settings_seeds),
+        Reader("run", runs.read_run, value, lambda: [runs.run_files()], folder=True),
+        Reader("state-dict", networks.read_state_dict, value, networks.state_dict_seeds),
+        Reader("explored", explorer.read_explored, value, explorer.explored_seeds),
+        Reader(
+            "checkpoint",
+            runs.read_checkpoint,
+            _checkpoint_refusals(),
+            runs.checkpoint_seeds,
+            folder=True,
         ),
     ]
-    return {reader.name: reader for reader in found}
+    return {reader.name: reader for reader in readers}
 
 
 def _checkpoint_refusals() -> tuple[type[Exception], ...]:

@@ -135,13 +135,13 @@ def read_trials(content: bytes, folder: Path) -> None:
 def trial_seeds() -> list[bytes]:
     """Results that are committed, with their curves made short."""
     paths = sorted((ROOT / "docs/measurements/initialization").rglob("*.json"))
-    found = []
+    seeds = []
     for path in paths:
         result = json.loads(path.read_bytes())
         if isinstance(result, dict) and {"curve", "snapshots"} <= set(result):
             result |= {"curve": result["curve"][:2], "snapshots": result["snapshots"][:1]}
-            found.append(json.dumps(result, separators=(",", ":")).encode())
-    return found[:3]
+            seeds.append(json.dumps(result, separators=(",", ":")).encode())
+    return seeds[:3]
 
 
 def read_checkpoint(content: bytes, folder: Path) -> None:
@@ -152,10 +152,10 @@ def read_checkpoint(content: bytes, folder: Path) -> None:
     path = unpacked(content, folder)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = CheckpointStore(path).restore_newest(_state(0), set_aside=False)
-    if found is not None:
-        expected = digest(named_arrays(_state(found.step)))
-        same(digest(named_arrays(found.state)), expected, "the state")
+        result = CheckpointStore(path).restore_newest(_state(0), set_aside=False)
+    if result is not None:
+        expected = digest(named_arrays(_state(result.step)))
+        same(digest(named_arrays(result.state)), expected, "the state")
 
 
 @functools.cache

@@ -24,7 +24,7 @@ SEEDS = {
 
 def drawn(seeds: list[bytes], folder: bool = False) -> list[bytes]:
     """A hundred inputs, the same in every run."""
-    made = []
+    contents = []
 
     @settings(
         max_examples=100,
@@ -36,10 +36,10 @@ def drawn(seeds: list[bytes], folder: bool = False) -> list[bytes]:
     )
     @given(damaged(seeds, folder))
     def collect(content):
-        made.append(content)
+        contents.append(content)
 
     collect()
-    return made
+    return contents
 
 
 @pytest.mark.parametrize(("sees", "how"), STRUCTURES, ids=[how.__name__ for _, how in STRUCTURES])
@@ -47,9 +47,9 @@ def test_a_structure_is_changed_and_mostly_kept(sees, how) -> None:
     """A change that only ever broke the structure would never come past its first check."""
     seed = SEEDS[how.__name__]()
     assert sees(seed)
-    made = drawn([seed])
-    assert sum(each != seed for each in made) > 60
-    assert sum(map(sees, made)) > 40
+    contents = drawn([seed])
+    assert sum(each != seed for each in contents) > 60
+    assert sum(map(sees, contents)) > 40
 
 
 def test_an_archive_that_stands_for_a_folder_stays_whole() -> None:

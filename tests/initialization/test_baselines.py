@@ -78,6 +78,17 @@ def test_impulses_leave_out_the_directions_that_positions_do_not_have():
         impulse(alike, heads=1)
 
 
+def test_impulses_on_a_grid_that_is_no_square_take_its_size():
+    """15 tokens and one for the class: of 16 positions alone it may as well be 4 × 4."""
+    usual = usual_parameters(WIDTH, grid=(3, 5), deviation=1.0)
+    with pytest.raises(ValueError, match=r"or 3 × 5 or 5 × 3 patches with them"):
+        impulse(usual, heads=1)
+    patch = usual["patch_embed.proj.weight"].shape[-1]
+    ways = [impulse(usual, heads=2, image_size=(a * patch, b * patch)) for a, b in ((3, 5), (5, 3))]
+    one, other = (found["blocks.0.attn.qkv.weight"] for found in ways)
+    assert not np.allclose(one, other)
+
+
 def test_truncated_normal_has_its_deviation():
     found = truncated_normal(usual_parameters(64, grid=GRID), heads=HEADS)
     weights = found["blocks.0.mlp.fc1.weight"]

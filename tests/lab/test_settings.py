@@ -152,7 +152,10 @@ resnets = st.lists(st.tuples(counts, counts), min_size=1, max_size=5).map(
 )
 others = st.sampled_from([SelfAttentiveResNetSettings(), VisionTransformerSettings(), CONVOLUTION])
 images = st.builds(
-    ImageSettings, source=st.none() | st.text(), share=st.floats(0.01, 1), resize=st.none() | counts
+    ImageSettings,
+    source=st.sampled_from([None, "", "a/b c", '\u00fc\n\\"', "\U0001f600"]),
+    share=st.floats(0.01, 1),
+    resize=st.none() | counts,
 )
 training = st.builds(TrainingSettings, learning_rate=fractions, seed=st.integers(0, 2**32 - 1))
 
@@ -160,10 +163,10 @@ training = st.builds(TrainingSettings, learning_rate=fractions, seed=st.integers
 @given(st.builds(RunSettings, encoders | resnets | others, images, training))
 def test_settings_survive_a_round_trip_through_text(settings) -> None:
     stored = json.loads(json.dumps(to_json(settings)))
-    found = settings_from_json(stored)
-    assert found == settings
-    assert type(found.model) is type(settings.model)
-    assert hash(found) == hash(settings)
+    result = settings_from_json(stored)
+    assert result == settings
+    assert type(result.model) is type(settings.model)
+    assert hash(result) == hash(settings)
 
 
 def test_pipelines_and_comparisons_survive_it_too() -> None:
@@ -217,15 +220,15 @@ WRITTEN = """{
 
 
 def test_a_run_that_was_written_earlier_is_read() -> None:
-    found = settings_from_json(json.loads(WRITTEN))
-    assert found.model == EncoderSettings(
+    result = settings_from_json(json.loads(WRITTEN))
+    assert result.model == EncoderSettings(
         "gaussian", heads=(9, 3), width=64, inner=128, downsampling=4
     )
-    assert found.images == ImageSettings()
-    assert (found.images.share, found.images.resize, found.images.mixup) == (1.0, None, 0.0)
-    assert found.training.learning_rate == 0.002
+    assert result.images == ImageSettings()
+    assert (result.images.share, result.images.resize, result.images.mixup) == (1.0, None, 0.0)
+    assert result.training.learning_rate == 0.002
     written = flattened(json.loads(WRITTEN))
-    again = flattened(to_json(found))
+    again = flattened(to_json(result))
     assert {name: again[name] for name in written} == written
     assert set(again) == {*written, *LATER} - {"model.rotary_base"}
 

@@ -4,6 +4,9 @@ from pathlib import Path
 
 DOCSTRING = '''"""A tiny claim.
 
+Claimed. One is one.
+True. It is.
+
 Printed. One is one.
 
 Verified. One is one.

@@ -26,10 +26,34 @@ def test_ids_that_are_accepted(id):
     assert build(id=id).paper == id.split(".")[0]
 
 
-@pytest.mark.parametrize("id", ["", "lemma1", "C20", "c20.lemma1", "C20.Lemma1", "C20.a b", "C20."])
-def test_ids_that_are_refused(id):
-    with pytest.raises(ValueError, match="id"):
-        build(id=id)
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        *(({"id": id}, "claim id=") for id in ("", "lemma1", "C20", "c20.lemma1", "C20.Lemma1")),
+        *(({"id": id}, "claim id=") for id in ("C20.a b", "C20.")),
+        ({"source": "  "}, "source=''"),
+        ({"verdict": "holds"}, "expected a Verdict"),
+        ({"kinds": Kind.IDENTITY}, "expected a non-empty tuple of Kind"),
+        ({"kinds": ()}, r"kinds=\(\), but expected"),
+        ({"evidence": ()}, r"evidence=\(\), but expected a non-empty tuple"),
+        ({"evidence": (passing,)}, "expected a non-empty tuple of Evidence"),
+        (
+            {"evidence": (piece(Level.TESTED, "same"), piece(Level.PROVED, "same"))},
+            r"named \['same'\], but expected distinct",
+        ),
+    ],
+)
+def test_fields_that_are_refused(changes, message):
+    fields = {
+        "id": "C20.eq7",
+        "source": "Eq. 7",
+        "verdict": Verdict.HOLDS,
+        "kinds": (Kind.IDENTITY,),
+        "evidence": (piece(Level.TESTED),),
+    }
+    Claim(**fields)
+    with pytest.raises(ValueError, match=message):
+        Claim(**{**fields, **changes})
 
 
 @pytest.mark.parametrize("kind", Kind)
@@ -42,15 +66,26 @@ def test_every_kind_accepts_its_levels_and_names_each_one_that_is_missing(kind):
             build((kind,), others)
 
 
-def test_a_stronger_level_does_not_stand_in_for_a_required_one():
-    with pytest.raises(ValueError, match="expected BOUNDED for the kind"):
-        build((Kind.LAYER_EQUALITY,), (Level.PROVED, Level.CERTIFIED))
+@pytest.mark.parametrize(
+    ("kinds", "levels", "message"),
+    [
+        # A stronger level does not stand in for a required one.
+        ((Kind.LAYER_EQUALITY,), (Level.PROVED, Level.CERTIFIED), "expected BOUNDED for the kind"),
+        (
+            (Kind.LIMIT, Kind.REFUTATION),
+            (Level.ENCLOSED, Level.BOUNDED),
+            "expected CERTIFIED for the kind limit, refutation",
+        ),
+        ((Kind.IDENTITY,), (Level.TESTED, Level.MEASURED), "none of level MEASURED"),
+    ],
+)
+def test_levels_that_are_refused(kinds, levels, message):
+    with pytest.raises(ValueError, match=message):
+        build(kinds, levels)
 
 
-def test_the_levels_of_all_kinds_are_required():
+def test_the_levels_of_all_kinds_are_enough():
     kinds = (Kind.LIMIT, Kind.REFUTATION)
-    with pytest.raises(ValueError, match="expected CERTIFIED for the kind limit, refutation"):
-        build(kinds, (Level.ENCLOSED, Level.BOUNDED))
     assert build(kinds, (Level.ENCLOSED, Level.BOUNDED, Level.CERTIFIED)).kinds == kinds
 
 
@@ -74,53 +109,17 @@ def test_an_experiment_that_was_not_run_needs_no_measurement():
         build((Kind.EXPERIMENT,), (Level.TESTED,), verdict=Verdict.REPRODUCED)
 
 
-def test_measurements_are_for_experiments_only():
-    with pytest.raises(ValueError, match="none of level MEASURED, which is for experiments only"):
-        build(levels=(Level.TESTED, Level.MEASURED))
-
-
-def test_evidence_must_be_there_and_have_distinct_names():
-    with pytest.raises(ValueError, match=r"evidence=\(\), but expected a non-empty tuple"):
-        Claim("C20.eq7", "Eq. 7", Verdict.HOLDS, (Kind.IDENTITY,), ())
-    with pytest.raises(ValueError, match=r"named \['same'\], but expected distinct"):
-        Claim(
-            "C20.eq7",
-            "Eq. 7",
-            Verdict.HOLDS,
-            (Kind.IDENTITY,),
-            (piece(Level.TESTED, "same"), piece(Level.PROVED, "same")),
-        )
-
-
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("arguments", "error", "message"),
     [
-        ({"source": "  "}, "source='', but expected the paper"),
-        ({"verdict": "holds"}, "expected a Verdict"),
-        ({"kinds": Kind.IDENTITY}, "expected a non-empty tuple of Kind"),
-        ({"kinds": ()}, r"kinds=\(\), but expected"),
-        ({"evidence": (passing,)}, "expected a non-empty tuple of Evidence"),
+        ((" padded", Level.TESTED, passing), ValueError, "name=' padded'"),
+        (("name", Level.TESTED, "passing"), ValueError, "check='passing'"),
+        (("name", 4, passing), TypeError, "level=4"),
     ],
 )
-def test_fields_of_the_wrong_sort_are_refused(changes, message):
-    fields = {
-        "id": "C20.eq7",
-        "source": "Eq. 7",
-        "verdict": Verdict.HOLDS,
-        "kinds": (Kind.IDENTITY,),
-        "evidence": (piece(Level.TESTED),),
-    }
-    with pytest.raises(ValueError, match=message):
-        Claim(**{**fields, **changes})
-
-
-def test_evidence_of_the_wrong_sort_is_refused():
-    with pytest.raises(ValueError, match="trimmed line"):
-        Evidence(" padded", Level.TESTED, passing)
-    with pytest.raises(ValueError, match="takes a Run"):
-        Evidence("name", Level.TESTED, "passing")
-    with pytest.raises(TypeError, match=r"such as Level\.CERTIFIED"):
-        Evidence("name", 4, passing)
+def test_evidence_of_the_wrong_sort_is_refused(arguments, error, message):
+    with pytest.raises(error, match=message):
+        Evidence(*arguments)
 
 
 def test_a_generator_depends_on_seed_claim_evidence_and_salt_and_on_nothing_else(tmp_path):

@@ -40,7 +40,7 @@ def test_private_files_and_coq_are_no_claims(tmp_path):
         (DOCSTRING, "defines CLAIM=None"),
         (f"{DOCSTRING}\nCLAIM = 'C20.lemma1'", "expected a convattn_ledger.Claim"),
         (claim("S.x").replace("Proof. By reflexivity.", ""), "lacks Proof"),
-        (claim("S.x").removeprefix(DOCSTRING), "lacks Printed and Verified and Repair and Proof"),
+        (claim("S.x").removeprefix(DOCSTRING), "lacks Claimed and True and Printed"),
         (claim("S.x", kinds="Kind.LIMIT"), "expected ENCLOSED, BOUNDED for the kind limit"),
         (claim("S.x", top="from a import CLAIM"), "ModuleNotFoundError"),
     ],
@@ -101,6 +101,9 @@ sys.exit(bool({"jax", "jaxlib", "numpy"} & set(sys.modules)))
 PLAIN = """Title line.
 More of it.
 
+Claimed. A plain sentence.
+True. Another one.
+
 Printed. What the paper says.
 
     A = B
@@ -115,6 +118,7 @@ Proof. Why."""
 def test_the_sections_of_a_docstring():
     statement = parse_statement(PLAIN)
     assert statement.title == "Title line.\nMore of it."
+    assert (statement.claimed, statement.true) == ("A plain sentence.", "Another one.")
     assert statement.printed == "What the paper says.\n\n    A = B"
     assert statement.verified == "What is true."
     assert statement.repair == "What changed."
@@ -134,13 +138,18 @@ def test_a_sentence_that_begins_with_a_name_is_no_heading():
     assert parse_statement(text).verified == "What is true.\nProof of this needs care."
 
 
-@pytest.mark.parametrize("name", ["Printed", "Verified", "Repair", "Proof"])
+@pytest.mark.parametrize("name", ["Claimed", "True", "Printed", "Verified", "Repair", "Proof"])
 def test_a_missing_or_empty_section_is_refused_by_name(name):
     without = PLAIN.replace(f"{name}. ", "Elsewhere. ")
     with pytest.raises(ValueError, match=f"lacks {name}"):
         parse_statement(without)
     with pytest.raises(ValueError, match="lacks Proof"):
         parse_statement(PLAIN.replace("Proof. Why.", "Proof."))
+
+
+def test_a_long_sentence_is_refused():
+    with pytest.raises(ValueError, match="section True has more than 220 characters"):
+        parse_statement(PLAIN.replace("Another one.", "word " * 50))
 
 
 def test_sections_may_not_be_there_twice_or_contradict_each_other():

@@ -13,7 +13,8 @@ def test_the_document_holds_what_a_reader_needs_and_runs_nothing(tmp_path):
     text = text.replace("Printed. One is one.", "Printed. W_h * W_k < 1, as `a_b*c` says.")
     write(tmp_path, paper__lemma3=text, own__b=claim("S.b"))
     document = render(discover(tmp_path))
-    assert "| [C20.lemma3](#c20lemma3) | refuted | PROVED, CERTIFIED |" in document
+    assert "| [C20.lemma3](#c20lemma3) A tiny claim: *refuted* | Coq, certificates |" in document
+    assert "- Claimed: One is one.\n- True: It is.\n" in document
     assert "## C20: Cordonnier, Loukas, Jaggi 2020\n" in document
     assert "### C20.lemma3" in document
     assert "Source: A source, §1. File: `proofs/paper/lemma3.py`." in document
@@ -26,7 +27,7 @@ def test_the_document_holds_what_a_reader_needs_and_runs_nothing(tmp_path):
     assert "| PROVED | coq | (2), not (1) | yes | nothing further |" in document
     assert "| TESTED | e |  | yes | nothing further |" in document
     for word in ("*holds*", "*amended*", "| PROVED |", "| MEASURED |"):  # defined before use
-        assert document.index(word) < document.index("| claim | verdict |")
+        assert document.index(word) < document.index("| claim | shown by |")
     assert document.index("### C20.lemma3") < document.index("### S.b")
 
 
@@ -39,8 +40,8 @@ def test_a_file_that_cannot_be_loaded_is_refused(tmp_path):
 def test_an_experiment_that_was_not_run_shows_no_measurement(tmp_path):
     both = evidence(level="MEASURED", name="m") + ", " + evidence(name="t")
     for verdict, row in (
-        ("NOT_RUN", "| **NOT RUN** | TESTED |"),
-        ("REPRODUCED", "| reproduced | TESTED, MEASURED |"),
+        ("NOT_RUN", "*not run* | not run |"),
+        ("REPRODUCED", "*reproduced* | a training run, tests |"),
     ):
         write(tmp_path, p__a=claim("S.a", both, kinds="Kind.EXPERIMENT", verdict=verdict))
-        assert f"| [S.a](#sa) {row}" in render(discover(tmp_path))
+        assert f"| [S.a](#sa) A tiny claim: {row}" in render(discover(tmp_path))

@@ -10,7 +10,7 @@ from convattn_ledger.runner import Options, run
 from convattn_ledger.selection import select
 from ledger.proof_files import write
 
-GUIDE = Path(__file__).parents[2] / "docs" / "ledger-guide.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "architecture.md"
 
 
 @pytest.fixture

@@ -25,8 +25,8 @@ def fractions(rows):
 def test_a_combination_of_the_rows_is_found_again(rows, coefficients):
     basis = fractions(rows)
     target = [sum(c * row[k] for c, row in zip(coefficients, basis, strict=True)) for k in range(4)]
-    found = coordinates_in(basis, target)
-    again = [sum(c * row[k] for c, row in zip(found, basis, strict=True)) for k in range(4)]
+    coordinates = coordinates_in(basis, target)
+    again = [sum(c * row[k] for c, row in zip(coordinates, basis, strict=True)) for k in range(4)]
     assert again == target
 
 

@@ -106,36 +106,23 @@ def test_failures_are_shown_in_full_and_markup_is_not_obeyed(proofs):
     assert "cert (CERTIFIED): figure 7 [red]x[/red]" in failure
     assert "second line" in failure
     assert "ZeroDivisionError" in text[text.index("p/d.py: evidence fails") :]
+    assert "0.25 s  C20.lemma1: coq" in text[text.index("Where the time went") :]
 
 
-def test_everything_about_few_claims_is_shown_in_order_and_nothing_about_many(proofs):
+def test_everything_about_few_claims_is_shown_and_nothing_about_many(proofs):
     few, many = rendered(judged(proofs[:1], {})), rendered(judged(proofs, {}))
     parts = [
-        "C20.lemma1  A source, §1",
-        "A tiny claim.",
         "As printed\nOne is one.",
-        "As verified\nOne is one.",
         "Repair\nNothing to repair.",
         "Proof\nBy reflexivity.",
         "Coq theorem\nTheorem one : 1 = 1.",
-        "Evidence\n",
         "second line",
         "assumes: exp within 1 ulp",
         "covers: (2), not (1)",
-        "evidence passes",
     ]
     positions = [few.index(part) for part in parts]
     assert positions == sorted(positions)
-    assert not [part for part in parts[1:-1] if part in many]
-
-
-def test_the_time_is_accounted_for(proofs):
-    text = rendered(judged(proofs[:1], {}))
-    time = text[text.index("Where the time went") :]
-    assert "0.25 s  C20.lemma1: coq" in time
-    assert "1.25 s  starting workers (1, the slowest)" in time
-    assert "0.75 s  all checks, summed" in time
-    assert "2.50 s  in all, by the clock" in time
+    assert not [part for part in parts if part in many]
 
 
 def test_without_a_terminal_there_are_no_control_codes(proofs, capsys, monkeypatch):

@@ -180,8 +180,8 @@ def test_every_way_in_which_a_check_can_end(tmp_path, capfd):
         seed=7,
         quick=True,
     )
-    found = results(outcome)
-    assert list(found) == [f"S.a/{name}" for name in expressions] + ["S.b/e"]
+    ended = results(outcome)
+    assert list(ended) == [f"S.a/{name}" for name in expressions] + ["S.b/e"]
     expected = {
         "passes": (True, "3 cases"),
         "fails": (False, "off by 0.5"),
@@ -199,16 +199,16 @@ def test_every_way_in_which_a_check_can_end(tmp_path, capfd):
         "told": (True, f"7 True {tmp_path} S.a told"),
     }
     for name, value in expected.items():
-        assert found[f"S.a/{name}"] == value
+        assert ended[f"S.a/{name}"] == value
     for name, error in {"raises": "KeyError", "exits": "SystemExit", "memory": "Error"}.items():
-        passed, detail = found[f"S.a/{name}"]
+        passed, detail = ended[f"S.a/{name}"]
         assert passed is False
         assert detail.startswith("raised ")
         assert error in detail
-    assert "no such thing" in found["S.a/raises"][1]
-    assert "in error" in found["S.a/raises"][1]  # the traceback
-    assert found["S.a/elsewhere"][1] != str(os.getpid())
-    assert found["S.b/e"] == (True, "1 = 1")
+    assert "no such thing" in ended["S.a/raises"][1]
+    assert "in error" in ended["S.a/raises"][1]  # the traceback
+    assert ended["S.a/elsewhere"][1] != str(os.getpid())
+    assert ended["S.b/e"] == (True, "1 = 1")
     assert [claim.passed for claim in outcome.claims] == [False, True, False]
     assert sorted(claim.id for claim in claims) == ["S.a", "S.b", "p/c.py"]
     assert counts == [(done, 16) for done in range(1, 17)]
@@ -257,26 +257,29 @@ def test_a_check_that_does_not_end_in_time_is_ended(tmp_path, check):
     assert outcome.claims[0].evidence[0].seconds >= 1
 
 
-def test_a_worker_that_cannot_start_fails_everything_and_ends(tmp_path):
-    write(tmp_path, p__a=claim("S.a", evidence(), evidence(name="f")))
-    found = results(verify(tmp_path, preload=("no_such_module",)))
-    assert len(found) == 2
-    for passed, detail in found.values():
-        assert passed is False
-        assert "could not start" in detail
-        assert "no_such_module" in detail
-
-
-def test_a_worker_that_dies_at_its_start_fails_everything_and_ends(tmp_path, monkeypatch):
-    (tmp_path / "dies_on_import.py").write_text("import os; os.abort()")
-    monkeypatch.syspath_prepend(tmp_path)
+@pytest.mark.parametrize(
+    ("module", "text", "parts"),
+    [
+        ("no_such_module", None, ("could not start", "no_such_module")),
+        (
+            "dies_on_import",
+            "import os; os.abort()",
+            ("ended as they started", 'python -c "import dies_on_import"'),
+        ),
+    ],
+)
+def test_workers_that_cannot_start_fail_everything_and_end(
+    tmp_path, monkeypatch, module, text, parts
+):
+    if text:
+        (tmp_path / f"{module}.py").write_text(text)
+        monkeypatch.syspath_prepend(tmp_path)
     write(tmp_path / "proofs", p__a=claim("S.a", evidence(), evidence(name="f")))
-    found = results(verify(tmp_path / "proofs", preload=("dies_on_import",)))
-    assert len(found) == 2
-    for passed, detail in found.values():
+    pieces = results(verify(tmp_path / "proofs", preload=(module,)))
+    assert len(pieces) == 2
+    for passed, detail in pieces.values():
         assert passed is False
-        assert "ended as they started" in detail
-        assert detail.endswith('python -c "import dies_on_import"')
+        assert all(part in detail for part in parts)
 
 
 def test_a_proof_that_only_loads_in_the_parent_fails(tmp_path):
@@ -290,10 +293,10 @@ def test_a_proof_that_only_loads_in_the_parent_fails(tmp_path):
 
 def test_nothing_to_run_needs_no_worker(tmp_path):
     write(tmp_path, p__a="1/0")
-    seen = []
-    outcome = verify(tmp_path, seen.append)
+    claims = []
+    outcome = verify(tmp_path, claims.append)
     assert outcome.startups == []
-    assert [claim.id for claim in seen] == ["p/a.py"]
+    assert [claim.id for claim in claims] == ["p/a.py"]
 
 
 @pytest.mark.slow

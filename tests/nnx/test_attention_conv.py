@@ -271,6 +271,10 @@ def of(conv):
             lambda: AttentionConv.from_kernel(jnp.ones((64, 3, 7, 7)))(jnp.ones((1, 8, 8, 3))),
             r"looks like \[out, in, K, K\]: kernel.transpose\(2, 3, 1, 0\)",
         ),
+        (
+            lambda: AttentionConv.from_kernel(jnp.ones((3, 2, 4)), border="register"),
+            "border='register', but expected 'zeros'",
+        ),
         (lambda: AttentionConv(2, 4, (3, 3), rngs=0), "rngs=0, but expected nnx.Rngs"),
         (
             lambda: AttentionConv.from_kernel(jnp.ones((3, 2, 4)))(jnp.ones(2)),
@@ -312,3 +316,44 @@ def test_its_parts_are_the_ledgers():
     layer = AttentionConv.from_kernel(jnp.ones((3, 1, 1))).group_layer()
     assert isinstance(layer.encoding, BiasEncoding)
     assert layer.encoding.is_exact_form
+
+
+CAUSAL_ROWS = [
+    (2, 3, 3, 1, {"padding": "CAUSAL"}, (8,)),
+    (4, 6, (4,), 2, {"padding": "CAUSAL", "feature_group_count": 2, "kernel_dilation": 2}, (9,)),
+]
+
+
+@pytest.mark.parametrize("form", ["exact", "limit"])
+@pytest.mark.parametrize("row", CAUSAL_ROWS, ids=str)
+def test_causal_convolutions_have_a_mask(row, form):
+    ins, outs, size, strides, options, sides = row
+    conv = nnx.Conv(ins, outs, size, strides, **options, rngs=nnx.Rngs(0))
+    layer = AttentionConv.from_conv(integers(conv), causal=True, form=form)
+    inputs = jax.random.randint(jax.random.key(0), (2, *sides, ins), -9, 10).astype(jnp.float32)
+    expected, found = conv(inputs), layer(inputs)
+    assert_within(found, expected, 0 if form == "limit" else 1e-4)
+    spoiled, earlier = layer(inputs.at[:, 4:].set(jnp.nan)), 4 // strides
+    assert_equal(spoiled[:, :earlier], found[:, :earlier])
+    assert bool(jnp.isnan(spoiled[:, earlier:]).all())
+    back = layer.to_conv()
+    assert back.conv.padding == "CAUSAL"
+    assert_within(back.conv.kernel[...], conv.kernel[...], 1e-4)
+    assert back.uniform < 1e-6
+    with pytest.raises(AttributeError, match="causal of an AttentionConv"):
+        layer.causal = False
+
+
+def test_a_leak_that_a_causal_layer_keeps_is_measured():
+    kernel = jnp.arange(6.0).reshape(3, 1, 2)
+    layer = AttentionConv.from_kernel(kernel, padding="CAUSAL", causal=True)
+    layer.output[...] = layer.output[...].at[-1].set(0)  # the leak ε/(1 - ε)·ΣW stays
+    uniform = float(layer.to_conv().uniform)
+    expected = np.linalg.norm(np.asarray(kernel).sum(0)) / np.linalg.norm(np.asarray(kernel))
+    assert 0.5 * expected < uniform < 2 * expected
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID", "CIRCULAR"])
+def test_a_mask_asks_for_causal_padding(padding):
+    with pytest.raises(ValueError, match="pass padding='CAUSAL'"):
+        AttentionConv(2, 3, (3,), padding=padding, causal=True, rngs=nnx.Rngs(0))

@@ -467,9 +467,32 @@ class Nonnegative(nnx.Module):
         return self.conv(images)
 
 
-def test_a_kernel_that_is_projected_is_refused():
+class Computed(nnx.Module):
+    """Computes a kernel from the one that it holds, and from others."""
+
+    def __init__(self, compute, gains=4) -> None:
+        self.conv, self.compute = nnx.Conv(1, 2, (3,), rngs=nnx.Rngs(0)), compute
+        self.gain = nnx.Param(jnp.ones(gains))
+        self.conv.kernel[...] = jnp.round(256 * self.conv.kernel[...]) / 256
+
+    def __call__(self, images):
+        graph, held = nnx.split(self.conv)
+        kernels = jax.tree.map(lambda p: self.compute(p, self.gain[...]), held)
+        return nnx.merge(graph, kernels)(images)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        Nonnegative(),
+        *(Computed(lambda p, gain: p * gain.mean(), gains) for gains in (1, 2, 3, 4)),
+        Computed(lambda p, gain: p * (gain[::2].sum() - gain[1::2].sum() + 1)),
+        Computed(lambda p, gain: jnp.round(256 * p) / 256),  # which its kernel is already
+    ],
+)
+def test_a_kernel_that_is_projected_or_scaled_is_refused(model):
     with pytest.raises(ValueError, match=r"wrapper\.conv: the model computes its kernel at each"):
-        to_attention(Wrapped(Nonnegative()), ones(1, 5, 1))
+        to_attention(Wrapped(model), ones(1, 5, 1))
 
 
 def test_a_kernel_that_changes_when_the_model_is_called_is_refused():
@@ -546,6 +569,20 @@ def test_what_is_not_seen_into_is_named():
     report = to_attention(nnx.Sequential(nnx.clone(CONV), called), ones(1, 5, 2)).report
     assert report.left == ("inside pure_callback, which is not seen into",)
     assert str(report).endswith("what may hold convolutions: " + report.left[0])
+
+
+def test_a_function_that_was_compiled_ahead_of_time_is_named():
+    """It takes the example as it is, and would be a constant of the trace."""
+    images = ones(1, 5, 2)
+    compiled = jax.jit(lambda x: nnx.clone(CONV)(x)).lower(images).compile()
+
+    class Both(Holder):
+        def __call__(self, images):
+            return self.held(images) + compiled(images)
+
+    report = to_attention(Both(CONV), images).report
+    assert report.left == ("inside a function compiled ahead of time, which is not seen into",)
+    assert "what may hold convolutions: " + report.left[0] in str(report)
 
 
 def test_convolutions_that_functions_hold_are_counted_in_training_too():
@@ -641,6 +678,52 @@ def test_a_layer_that_is_no_convolution_any_more_is_measured(size):
     alone = layer.to_conv()
     assert alone.distance > 0.1
     assert alone.uniform == pytest.approx(expected, rel=0.05)
+
+
+@pytest.mark.parametrize("use_bias", [True, False])
+def test_zeros_tell_nothing(use_bias):
+    """A layer that is given zeros gives its bias, whatever its kernel is."""
+    net = nnx.Sequential(nnx.Conv(2, 3, (3, 3), use_bias=use_bias, rngs=nnx.Rngs(0)))
+    if use_bias:
+        net.layers[0].bias[...] = jnp.ones(3)
+    report = to_attention(net, jnp.zeros((1, 8, 8, 2))).report
+    assert report.difference is not None
+    assert report.layers[0].passed is None
+    assert report.passed is None
+    assert "zeros tell nothing" in str(report)
+
+
+class Gated(AttentionConv):
+    """No convolution."""
+
+    def __call__(self, inputs, out_sharding=None):
+        return super().__call__(inputs) * jax.nn.sigmoid(inputs[..., :1])
+
+
+def test_on_zeros_a_layer_that_goes_back_is_compared_on_a_random_image():
+    net = nnx.Sequential(Gated(2, 3, (3, 3), rngs=nnx.Rngs(0)))
+    (layer,) = to_convolution(net, jnp.zeros((1, 16, 16, 2))).report.layers
+    assert not layer.on_own_inputs
+    assert layer.distance > 0.1
+    assert "on a random image of 32 × 32 pixels" in str(layer)
+
+
+def test_a_layer_that_is_a_convolution_at_one_size_alone_is_told():
+    """Softer heads, and the uniform one refitted so that it cancels on 16 × 16 pixels."""
+    images = jax.random.normal(jax.random.key(0), (1, 16, 16, 2), jnp.float32)
+    net = nnx.Sequential(nnx.Conv(2, 3, (3, 3), rngs=nnx.Rngs(0)))
+    model = to_attention(net, images).model
+    layer, keys = model.layers[0], 18 * 18
+    layer.scores[...] *= 0.8
+    weight = np.exp(0.8 * np.log1p(keys))
+    maps = np.asarray(layer.output[...]).copy()
+    maps[-1] = -maps[:-1].sum(0) * keys / (weight + keys - 1)
+    layer.output[...] = jnp.asarray(maps)
+    (row,) = to_convolution(model, images).report.layers
+    assert row.distance < 1e-5
+    assert row.elsewhere > 0.01
+    assert row.image_size == (32, 32)
+    assert f"{row.elsewhere:.2e} on a random image of 32 × 32 pixels" in str(row)
 
 
 def test_a_trained_model_goes_back_with_the_difference_of_its_outputs():

@@ -104,3 +104,24 @@ def test_a_grid_is_hashable_and_its_index_traces():
     table = jnp.arange(len(grid.shifts))
     traced = jax.jit(lambda t: t[grid.shift_index()])(table)
     assert_equal(traced, grid.shift_index())
+
+
+def test_a_causal_grid_shows_the_first_keys():
+    grid = TokenGrid((4,), ((2, 1),), ahead=1)
+    seen = [[key <= 2 + query + 1 for key in range(7)] for query in range(4)]
+    assert grid.mask().tolist() == seen
+    assert grid.visible_keys().tolist() == [4, 5, 6, 7]
+    assert grid.mask(jnp.array([3, 0])).tolist() == [seen[3], seen[0]]
+    assert TokenGrid((9,), ((0, 0),), ahead=3).visible_keys().tolist() == [
+        4,
+        5,
+        6,
+        7,
+        8,
+        9,
+        9,
+        9,
+        9,
+    ]
+    assert TokenGrid((4,), ((2, 1),)).mask() is None
+    assert TokenGrid((4,), ((2, 1),)).visible_keys() == 7

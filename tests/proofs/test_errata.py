@@ -2,6 +2,7 @@
 
 import pytest
 
+from convattn_ledger.claim import Verdict
 from convattn_ledger.discovery import discover, parse_statement
 from convattn_ledger.locations import proofs_directory
 
@@ -22,7 +23,9 @@ def test_every_repair_of_a_paper_is_listed() -> None:
     repaired = {
         proof.name
         for proof in PROOFS
-        if proof.claim.paper != "S" and not proof.statement.repair.startswith("Nothing")
+        if proof.claim.paper != "S"
+        and proof.claim.verdict is not Verdict.NOT_JUDGED
+        and not proof.statement.repair.startswith("Nothing")
     }
     assert len(repaired) > 20
     assert repaired <= NAMED, sorted(repaired - NAMED)
@@ -33,7 +36,15 @@ def test_every_repair_of_a_paper_is_listed() -> None:
     [("- eq. 1 | a", "eq. 1 | a"), ("- eq. 1 | | b", "eq. 1 |"), ("eq. 1 | a | b", "no item")],
 )
 def test_errata_that_cannot_be_read_are_refused(errata: str, found: str) -> None:
-    sections = ("Printed. a", f"Errata.\n{errata}", "Verified. b", "Repair. c", "Proof. d")
+    sections = (
+        "Claimed. a",
+        "True. b",
+        "Printed. a",
+        f"Errata.\n{errata}",
+        "Verified. b",
+        "Repair. c",
+        "Proof. d",
+    )
     with pytest.raises(ValueError, match="errata") as refusal:
         parse_statement("\n\n".join(("Title.", *sections)))
     assert found in str(refusal.value)

@@ -17,10 +17,15 @@ from proofs.plants import (
     li2021,
     newer,
     second_set,
+    sharpened_blocks,
     sharpened_border,
+    sharpened_causal,
+    sharpened_group,
     sharpened_heads,
     sharpened_kernel,
     sharpened_layers,
+    sharpened_linear,
+    sharpened_overlap,
     sharpened_vit,
     sharpened_width,
 )
@@ -40,11 +45,16 @@ TABLES = {
     "newer": newer.PLANTS,
     "sharpened": sharpened_layers.PLANTS
     + sharpened_border.PLANTS
+    + sharpened_group.PLANTS
     + sharpened_kernel.PLANTS
     + sharpened_heads.PLANTS
     + sharpened_width.PLANTS
+    + sharpened_linear.PLANTS
+    + sharpened_overlap.PLANTS
     + sharpened_vit.PLANTS
-    + second_set.PLANTS,
+    + sharpened_causal.PLANTS
+    + second_set.PLANTS
+    + sharpened_blocks.PLANTS,
 }
 PLANTS = [(folder, *plant) for folder, plants in TABLES.items() for plant in plants]
 PLANTED_ELSEWHERE = (Level.CERTIFIED, Level.PROVED)

@@ -169,6 +169,7 @@ def test_timms_padding_of_tensorflow() -> None:
         (lambda: AttentionConv(torch.ones(1, 1, 3, 3, 3)), "5 axes"),
         (lambda: AttentionConv(torch.ones(1, 1, 3, 3, dtype=torch.int32)), "int32"),
         (lambda: AttentionConv(torch.ones(1, 1, 3, 3), backend="fast"), "backend='fast'"),
+        (lambda: AttentionConv(torch.ones(1, 1, 3, 3), border="register"), "border='register'"),
         (lambda: AttentionConv(torch.ones(1, 1, 3, 3), padding_mode="mean"), "padding_mode='mean'"),
         (lambda: AttentionConv(torch.ones(1, 1, 3, 3), uniform_weight=1), "uniform_weight=1"),
         (lambda: AttentionConv(torch.ones(1, 1, 3, 3), padding=((1, 1),)), "expected 2 pairs"),
@@ -242,17 +243,43 @@ class Scaled(torch.nn.Conv2d):
         return super().forward(images) / 2
 
 
-def hooked():
-    conv = torch.nn.Conv2d(2, 3, 3)
+class Called(torch.nn.Conv2d):
+    def _call_impl(self, *images):
+        return super()._call_impl(*images) / 2
+
+
+def hooked(conv=None):
+    conv = conv or torch.nn.Conv2d(2, 3, 3)
     conv.register_forward_hook(lambda *given: 2 * given[2])
     return conv
+
+
+def replaced(name, kind=torch.nn.Conv2d):
+    conv = kind(2, 3, 3)
+    setattr(conv, name, lambda *given, **named: 2 * getattr(kind, name)(conv, *given, **named))
+    return conv
+
+
+def normed():
+    return torch.nn.utils.parametrizations.weight_norm(torch.nn.Conv2d(2, 3, 3))
 
 
 @pytest.mark.parametrize(
     ("made", "word"),
     [
         (lambda: Scaled(2, 3, 3), "forward of its own"),
+        (lambda: Called(2, 3, 3), "_call_impl of its own"),
+        *((lambda n=n: replaced(n), f"its {n} was") for n in ("_conv_forward", "_call_impl")),
+        (
+            lambda: replaced("_output_padding", torch.nn.ConvTranspose2d),
+            "its _output_padding was replaced",
+        ),
         (hooked, "hook"),
+        (lambda: hooked(normed()), "hook"),
+        (
+            lambda: torch.nn.utils.prune.l1_unstructured(normed(), "bias", 1),
+            r"prune\.remove\(layer, 'bias'\)",
+        ),
         (
             lambda: torch.nn.utils.prune.l1_unstructured(torch.nn.Conv2d(2, 3, 3), "weight", 4),
             "prun",
@@ -266,9 +293,89 @@ def test_what_computes_otherwise_than_its_weight_says_is_refused(made, word):
 
 
 def test_a_parametrised_weight_is_read_as_it_is_now():
-    conv = torch.nn.utils.parametrizations.weight_norm(torch.nn.Conv2d(2, 3, 3))
-    images = torch.randn(1, 2, 6, 5)
+    conv, images = normed(), torch.randn(1, 2, 6, 5)
     conv(images)
     with torch.no_grad():
         conv.parametrizations.weight.original0.mul_(3)
     assert torch.allclose(AttentionConv.from_conv(conv)(images), conv(images), atol=1e-5)
+
+
+# (K, dilation, stride, groups), and the zeros (before, after); r = d(K - 1).
+CAUSAL = [
+    ((3, 1, 1, 1), (2, 0)), ((4, 2, 1, 1), (6, 0)), ((3, 2, 2, 2), (4, 0)), ((1, 1, 1, 1), (0, 0)),
+    ((3, 1, 2, 1), (0, 0)), ((3, 2, 1, 2), (4, 4)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("backend", BACK_ENDS)
+@pytest.mark.parametrize(("sizes", "widths"), CAUSAL, ids=str)
+def test_causal_layers_are_the_convolution_and_see_nothing_later(sizes, widths, backend):
+    taps, dilation, stride, groups = sizes
+    options = {"dilation": dilation, "stride": stride, "groups": groups}
+    conv = nn.Conv1d(4, 6, taps, **options).double()
+    layer = AttentionConv(
+        conv.weight, conv.bias, padding=(widths,), causal=True, backend=backend, **options
+    )
+    inputs = torch.randn(2, 4, 11, dtype=torch.float64)
+    padded = nn.functional.pad(inputs, widths)
+    with torch.no_grad():
+        found = layer(inputs)
+        torch.testing.assert_close(found, conv(padded), rtol=0, atol=1e-12)
+        spoiled = inputs.clone()
+        spoiled[..., 7:], spoiled[0, 1, -1] = torch.nan, torch.inf
+        result = layer(spoiled)
+    last = torch.arange(found.shape[-1]) * stride + dilation * (taps - 1) - widths[0]
+    assert torch.equal(result[..., last < 7], found[..., last < 7])
+    assert result[..., last >= 7].isnan().all()
+
+
+def test_what_is_not_finite_stays_in_its_group_of_channels():
+    layer = AttentionConv(torch.randn(4, 1, 3), groups=2, padding=((2, 0),), causal=True)
+    inputs = torch.randn(1, 2, 5)
+    inputs[0, 1, 2] = torch.nan
+    assert layer(inputs).isnan()[0].tolist() == [[False] * 5] * 2 + [[False] * 2 + [True] * 3] * 2
+
+
+def test_any_causal_parameters_give_the_same_values_and_gradients_in_every_back_end():
+    weight = torch.randn(6, 2, 3, dtype=torch.float64)
+    layer = AttentionConv(weight, groups=2, padding=((4, 0),), dilation=2, causal=True)
+    inputs = torch.randn(2, 4, 9, dtype=torch.float64, requires_grad=True)
+    with torch.no_grad():
+        layer.scores.add_(torch.randn_like(layer.scores))
+        layer.uniform_logit.add_(0.4)
+    layer.requires_grad_(True)
+    results = {}
+    for backend in ("shift", "dense"):
+        layer.backend = backend
+        result = layer(inputs)
+        leaves = [inputs, *layer.parameters()]
+        results[backend] = [result, *torch.autograd.grad((result**2).sum(), leaves)]
+    for one, two in zip(results["shift"], results["dense"], strict=True):
+        torch.testing.assert_close(one, two, rtol=1e-9, atol=1e-9)
+    layer.backend = "flex"
+    with torch.no_grad():
+        torch.testing.assert_close(layer(inputs), results["dense"][0], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"padding": ((1, 1),)},
+        {"padding_mode": "circular"},
+        {"upsampling": 2},
+        {"padding": "same_xla"},
+    ],
+)
+def test_causal_layers_ask_for_zeros_before(options):
+    with pytest.raises(ValueError, match=r"pass padding=\(\(2, 0\),\)"):
+        AttentionConv(torch.ones(1, 1, 3), causal=True, **{"padding": ((2, 0),), **options})
+    with pytest.raises(ValueError, match="2 axes"):
+        AttentionConv(torch.ones(1, 1, 3, 3), causal=True)
+
+
+def test_a_causal_layer_of_a_convolution_is_exported():
+    conv = nn.Conv1d(2, 3, 3, padding=2)
+    layer, inputs = AttentionConv.from_conv(conv, causal=True), torch.randn(1, 2, 9)
+    program = torch.export.export(layer, (inputs,)).module()
+    torch.testing.assert_close(program(inputs), conv(inputs), rtol=0, atol=1e-5)
+    assert layer.bfloat16()(inputs.bfloat16()).dtype == torch.bfloat16

@@ -43,3 +43,47 @@ def test_convolutions_of_scripts_threads_and_other_operators_are_counted() -> No
         "the model: a function's, kernel (2, 3, 3, 3)",
     )
     assert report.passed is True
+
+
+class Kernels(nn.Module):
+    """Five kernels of one shape, and a convolution that is left and convolves twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.twice = nn.Conv2d(2, 2, 3, padding=1), Twice(2, 2, 3, padding=1)
+        self.kernels = nn.ParameterList(torch.randn(2, 2, 3, 3) for _ in range(5))
+
+    def forward(self, images):
+        for kernel in self.kernels:
+            images = torch.tanh(torch.conv2d(images, kernel, padding=1))
+        return self.twice(self.twice(self.conv(images)))
+
+
+class Twice(nn.Conv2d):
+    def forward(self, images):
+        return torch.conv2d(super().forward(images), torch.ones(2, 2, 1, 1))
+
+
+def test_each_convolution_of_a_function_is_counted() -> None:
+    report = to_attention(Kernels().eval(), torch.randn(1, 2, 9, 9)).report
+    own, *others = report.left
+    assert own.startswith("twice: ")
+    assert others == [
+        *(f"the model: a function's, kernel (2, 2, 3, 3), {n} of 5" for n in range(1, 6)),
+        *(f"twice: a function's, kernel (2, 2, 1, 1), {n} of 2" for n in (1, 2)),
+    ]
+    assert "8 convolutions are left" in str(report)
+
+
+def test_a_complex_convolution_is_one() -> None:
+    class Complex(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv2d(2, 2, 3)
+            self.complex = nn.Conv2d(2, 2, 3, dtype=torch.complex64)
+
+        def forward(self, images):
+            return self.complex(self.conv(images).to(torch.complex64)).abs()
+
+    report = to_attention(Complex().eval(), torch.randn(1, 2, 9, 9)).report
+    assert [line.split(":")[0] for line in report.left] == ["complex"]

@@ -55,6 +55,16 @@ def test_a_network_and_its_report(backend, training) -> None:
     assert "2 convolutions are left" in str(report)
 
 
+@pytest.mark.parametrize("bias", [True, False])
+def test_zeros_tell_nothing(bias) -> None:
+    """A layer that is given zeros gives its bias, whatever its weight is."""
+    net = torch.nn.Sequential(torch.nn.Conv2d(2, 2, 3, padding=1, bias=bias)).eval()
+    report = to_attention(net, torch.zeros(1, 2, 9, 9)).report
+    assert report.layers[0].passed is None
+    assert report.passed is None
+    assert "zeros tell nothing" in str(report)
+
+
 def test_a_wrong_layer_fails(monkeypatch) -> None:
     right = AttentionConv.from_conv.__func__
 
@@ -281,8 +291,23 @@ class IntegerGain(torch.nn.Module):
         return torch.func.functional_call(self.conv, weights, images)
 
 
+class MeanGain(torch.nn.Module):
+    """Scales its weight by a mean, which stays where steps cancel."""
+
+    def __init__(self, gains) -> None:
+        super().__init__()
+        self.conv = torch.nn.Conv2d(2, 3, 3)
+        self.gain = torch.nn.Parameter(torch.ones(gains))
+
+    def forward(self, images):
+        weights = {"weight": self.conv.weight * self.gain.mean(), "bias": self.conv.bias}
+        return torch.func.functional_call(self.conv, weights, images)
+
+
 @pytest.mark.parametrize(
-    "model", [Clipped(), IntegerGain(), IntegerGain(torch.bool)], ids=["clipped", "int", "mask"]
+    "model",
+    [Clipped(), IntegerGain(), IntegerGain(torch.bool), MeanGain(2), MeanGain(4)],
+    ids=["clipped", "int", "mask", "mean of 2", "mean of 4"],
 )
 def test_a_weight_that_is_rewritten_or_scaled_is_refused(model) -> None:
     with pytest.raises(ValueError, match="conv: the model computes its weight at each call"):

@@ -17,13 +17,11 @@ def program():
     if not (ROOT / "second_checker").is_dir():
         pytest.skip("the sources of the second checker come with a checkout only")
     if missing := [tool for tool in TOOLS if shutil.which(tool) is None]:
-        pytest.skip(
-            f"{', '.join(missing)} not installed: docs/second-checker.md names the packages"
-        )
+        pytest.skip(f"{', '.join(missing)} not installed: docs/certificates.md names the packages")
     if subprocess.run(
         ["ocamlfind", "query", "zarith"], capture_output=True, check=False
     ).returncode:
-        pytest.skip("zarith is not installed: docs/second-checker.md names the packages")
+        pytest.skip("zarith is not installed: docs/certificates.md names the packages")
     (ROOT / "build").mkdir(exist_ok=True)
     with (ROOT / "build/second_checker.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

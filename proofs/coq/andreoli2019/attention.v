@@ -8,8 +8,8 @@
     here, where a quotient by zero is zero). Over every ordered field.
 
     Attention convolutions, eq. 7, are y = Σ_k a_k(x′, y′)ᵀ x Θ_k. A mechanism that ignores its inputs
-    gives eq. 4. For fixed x′ and y′ they are linear in x; self-attention is not: with the mechanism
-    a(x, x) = x xᵀ the output for c x is c³ times that for x. *)
+    gives eq. 4. For fixed x′ and y′ they are linear in x; one head of self-attention with the mechanism
+    a(x, x) = x xᵀ is homogeneous of degree three: its output for c x is c³ times that for x. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From Convattn.foundation Require Import attention structure.

@@ -5,11 +5,11 @@
     of Θ as a matrix of shape K × PQ is at most H. So it is one of size 1 only if that rank is at
     most one.
 
-    No size suffices for every kernel if the matrices are made from the undirected grid by a procedure
-    that treats isomorphic graphs alike. They are then invariant under the reflection of the grid,
-    A_k(Rm, Rn) = A_k(m, n), and no convolution with such a basis, whatever its size and parameter, is
-    the shift by one node on an axis of two nodes or more, if no axis is empty. Over every field, on
-    grids of any number of axes. *)
+    If the matrices are invariant under the reflection of all axes at once, A_k(Rm, Rn) = A_k(m, n),
+    then no convolution of one channel with such a basis, whatever its size and parameter, is the shift
+    by one node on an axis of two nodes or more, if no axis is empty. That matrices made from the
+    undirected grid by a procedure that treats isomorphic graphs alike are invariant is no part of
+    this. Over every field, on grids of any number of axes. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import zify.

@@ -7,9 +7,10 @@
     tokens. Beside it, one shift head d that is no zero shift, and occurs on the grid, with Θ_d ≠ 0
     breaks that: for some tokens and some reordering the layer does not move along.
 
-    And "precisely", said of attention heads that play the role of shift matrices, cannot be meant:
-    A_d has a column of zeros, for every d ≠ 0 on a grid without an empty axis, whereas the columns
-    of a softmax sum to one. Over every field, for grids of any number of axes. *)
+    And A_d has a column of zeros, for every d ≠ 0 on a grid without an empty axis. That the columns of
+    a softmax sum to one, so that "precisely", said of attention heads that play the role of shift
+    matrices, cannot be meant, is no part of this. Over every field, for grids of any number of
+    axes. *)
 
 From mathcomp Require Import all_ssreflect all_fingroup all_algebra.
 From mathcomp Require Import zify.

@@ -7,10 +7,11 @@
     Eq. 10: concatenate the heads h_k = A_kᵀ x Θ_value,k, of D features each, and multiply by Θ_Oᵀ, Θ_O
     of shape ⟨Q, KD⟩. The result is the convolution of eq. 7, Σ_k A_kᵀ x Θ_k, with
     Θ_k = Θ_value,k Θ_O,kᵀ = Θ_value,kᵀ ∘ Θ_O,kᵀ, for all matrices A_k, whatever they depend on.
-    With a causal mask, (A_k)_mn = 0 for m > n, the output at n does not see the inputs after n.
+    For given A_k with a causal mask, (A_k)_mn = 0 for m > n, the output at n does not see the inputs
+    after n.
     Over every field, for all sizes.
 
-    The factor 1/√D goes into either of Λ_key and Λ_query. *)
+    The factor 1/√D, which goes into either of Λ_key and Λ_query, is no part of this. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From Convattn.foundation Require Import attention rank rank_factors structure.

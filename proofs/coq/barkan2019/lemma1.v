@@ -1,10 +1,10 @@
-(** B19, Lemma 1 (amended): multiplying the tokens by a matrix is a 1 × 1 convolution.
+(** B19.lemma1 (amended): multiplying the tokens by a matrix is a 1 × 1 convolution.
 
     Definition 1 reads the pixel (i - [n/2] + k, j - [m/2] + l) for the tap (k, l) of an n × m filter,
     all counted from 1, with zeros outside the image. With the ceiling for [·], for every matrix W and
     all tokens X: (x ⋆ H)_1jf = (W X)_fj, where x is the image of one row whose pixel j is column j of
-    X, and the filter H_f11 is row f of W. For every n the taps then stand at the shifts from
-    -⌊(n-1)/2⌋ to ⌊n/2⌋. With the floor, as it is printed, x ⋆ H is zero for all W and X, as it reads
+    X, and the filter H_f11 is row f of W. For every n all taps then stand at shifts between
+    -⌊(n-1)/2⌋ and ⌊n/2⌋. With the floor, as it is printed, x ⋆ H is zero for all W and X, as it reads
     the row below. Over any field, for any number of tokens, input and output features. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.

@@ -1,4 +1,4 @@
-(** B19.sa2d: 1 × 1 heads with the even bias express no other kernel.
+(** B19.sa2d: 1 × 1 heads with the even bias express no kernel that is not even within the image.
 
     Let a layer of any number of heads mix the pixels of an image, without a ring: the weight of a key,
     before normalisation, is any function of the query's and the key's pixel and of their distances

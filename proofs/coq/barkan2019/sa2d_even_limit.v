@@ -1,4 +1,4 @@
-(** B19.sa2d, in the limit: nor do 1 × 1 heads with the even bias come close to any other kernel.
+(** B19.sa2d, in the limit: nor do 1 × 1 heads with the even bias come close to any such kernel.
 
     In the setting of sa2d_even (1 × 1 heads, no ring, weights that see the pixels of query and key and
     their distances |i - r| and |j - t| only), let there be, for every ε > 0, a layer of any number of

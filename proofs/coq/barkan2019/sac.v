@@ -2,9 +2,10 @@
 
     Let the keys be the N cells of a grid, and the value of a head at a cell the zero-padded
     convolution of the image with the head's own filters: of any size n × m, odd or even, with any
-    stride and dilation. The first head has the bias b_00 = log e at the distance (0, 0) and zero
-    elsewhere, and the filters W / (1 - ε); the second has no bias, and the filters -ε / (1 - ε) W,
-    where ε = N / (e + N - 1). Then the layer is the convolution with W, for every W and image. Each
+    stride and dilation d, the taps of an axis standing at the shifts from -d⌊(n-1)/2⌋ on in steps of
+    d. The first head has the bias b_00 = log e at the distance (0, 0) and zero elsewhere, and the
+    filters W / (1 - ε); the second has no bias, and the filters -ε / (1 - ε) W, where
+    ε = N / (e + N - 1). Then the layer is the convolution with W, for every W and image. Each
     query stands at a cell of its own: queries on all cells, or on every s-th one, are special cases.
     Nothing is laid around the image. Over any field in which e ≠ 1 and N and e + N - 1 are not zero,
     as for real e > 0, e ≠ 1. These filters know N; for one set of filters see sac_sizes. *)

@@ -2,8 +2,8 @@
 
     Let the scores of two tokens be α = ((0, 1), (0, 0)), let x ≠ 1 be what the exponential makes of
     one, and let A be the softmax of every column of α, over the queries. Then the columns of A sum to
-    one, but its rows sum to 1/2 + x/(1+x) and 1/2 + 1/(1+x), neither of which is one: all values may
-    be equal, and Y = V Aᵀ differs from them. Over any ordered field, for every positive x ≠ 1. *)
+    one, but its rows do not: with both values equal to one, Y = V Aᵀ, which is the sums of the rows,
+    is one at neither query. Over any ordered field, for every positive x ≠ 1. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import ring.

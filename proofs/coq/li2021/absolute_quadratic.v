@@ -3,9 +3,9 @@
     Let a token consist of its content, in any number of channels, and of the position (p₁, p₂, |p|², 1) in four
     others, and let the form of the scores be α B_Δ on these four and zero wherever content is involved. Then the
     softmax of the scores at a query is that of the quadratic encoding with the centre Δ and the sharpness α: on
-    every image, whatever the content, at every query and key. So what C20's Theorem 1 says of those heads holds
-    for these: the keys are all pixels, those of a ring of zeros among them. Over every ordered field with an
-    exponential. *)
+    every image, whatever the content, at every query and key; the keys are all pixels, those of a ring of zeros
+    among them. The layer, whose values come from the content's channels alone, and its limit, C20's Theorem 1,
+    are not stated here. Over every ordered field with an exponential. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import ring.

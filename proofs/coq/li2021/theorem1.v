@@ -1,4 +1,4 @@
-(** L21, Theorem 1 (its algebra, amended): (2m+1)² hard heads are any K × K convolution.
+(** L21.theorem1 (its algebra, amended): (2m+1)² hard heads are any K × K convolution.
 
     Let K₁ = 2 r₁ + 1 and K₂ = 2 r₂ + 1, let the image have p₁ · rows by p₂ · columns pixels, cut
     into patches of p₁ × p₂, and let m ≥ r₁ / p₁ and n ≥ r₂ / p₂ (the least such are ⌈(K-1)/(2P)⌉).

@@ -1,4 +1,4 @@
-(** L21, Theorem 1 (amended): (2m+1)² heads with a relative bias are any convolution, in the limit.
+(** L21.theorem1 (amended): (2m+1)² heads with a relative bias are any convolution, in the limit.
 
     The setting is that of [theorem1]: an image of p₁ · rows by p₂ · columns pixels in patches of
     p₁ × p₂, in a ring of m × n zero patches, with r₁ ≤ p₁ m and r₂ ≤ p₂ n; m = n = 1 is Corollary 4.

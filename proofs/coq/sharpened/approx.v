@@ -1,10 +1,11 @@
 (** S.approx, without singular values: what N heads of any sign reach, N + 1 heads at finite scores reach.
 
-    Let W be a kernel over an ordered field and M_δ its maps at the offsets in {-m..m} × {-n..n}. Let any N
-    heads be given, with rows of any numbers, of any sign, from some query to the keys of some image, among
-    which are those of all offsets, and with any value maps. The squared distance of these heads from the
-    convolution, at that query, is the sum of the squares of the entries, over all keys and all pairs of features, of
-    the map that the heads put at a key less the convolution's, which is M_δ at the key of δ and zero at all others.
+    Let W be a kernel over an ordered field and M_δ its maps at the offsets in {-m..m} × {-n..n}, which are
+    all that it has if m ≥ r₁ / p₁ and n ≥ r₂ / p₂. Let any N heads be given, with rows of any numbers, of any
+    sign, from some query to the keys of some image, among which are those of all offsets, and with any value
+    maps. The squared distance of these heads from the convolution, at that query, is the sum of the squares
+    of the entries, over all keys and all pairs of features, of the map that the heads put at a key less the
+    convolution's, which is M_δ at the key of δ and zero at all others.
 
     Then there are N + 1 heads at finite scores, one set of numbers w_hδ ≥ 0 and of value maps for all image sizes,
     whose squared distance from the convolution is no greater: at every query, for every number of patches, with a

@@ -1,12 +1,12 @@
 (** S.barrier: the quadratic encoding of one sharpness cannot be made exact by a fixed number of heads.
 
-    A quadratic head with the finite sharpness α and the centre Δ gives the key in row k₁ and column k₂
-    the score - α|k - q - Δ|². Of its weight, whatever normalises it, the column's share is
-    e^(- α (k₂ - q₂)²), which is the same for all heads, times x^k₂ with x = e^(2αΔ₂), times what depends
-    on the head, the query and the key's row. Let all heads be of this form, with any x ≠ 0, and let the
-    layer be, for all images, the zero-padded convolution with a kernel that is not zero and reaches
-    n patches to each side. Then it has at least (columns - n) heads. So no fixed number of heads serves
-    all image sizes, even for a kernel of one pixel.
+    A quadratic head with the finite sharpness α and the centre Δ gives the key in row k₁ and column k₂ the
+    score - α|k - q - Δ|². Of its weight, whatever normalises it, the column's share is e^(- α (k₂ - q₂)²),
+    which is the same for all heads, times x^k₂ with x = e^(2αΔ₂), times what depends on the head, the query
+    and the key's row. Let all heads be of this form, with any shares ≠ 0 and any x ≠ 0, and let the layer be,
+    for all images of one size, of more than m rows and n columns of patches, the zero-padded convolution with
+    a kernel that is not zero and reaches m and n patches to each side. Then it has at least (columns - n)
+    heads. So no fixed number of heads serves all image sizes, even for a kernel of one pixel.
 
     Weights may have any sign, and sum to anything; with a ring of zero patches or with none. Not
     covered: heads of different sharpness. *)

@@ -1,14 +1,14 @@
 (** S.boundary, the bias: without a ring every missing token is read as the mean of all.
 
-    Cut an image of p₁ · rows by p₂ · columns pixels into N patches of p₁ × p₂, with r₁ ≤ p₁ m and
-    r₂ ≤ p₂ n, and frame it by m × n patches that are each the mean of all its patches. On the bare
-    grid (the keys are the image's own patches), let the head of an offset have the weight e at its
-    target and 1 elsewhere, and 1 everywhere if the target does not exist. Let N and N + e - 1 not be
-    zero. Then (1) the layer of S.finite, with the uniform head, is the convolution of the image so
-    framed, exactly, for e ≠ 1; (2) without the uniform head, and with the maps of L21's Theorem 1, the
-    layer is that convolution plus N / (N + e - 1) times a remainder that does not depend on e, so that
-    it tends to it as e = exp M does to ∞. For P > 1 the mean patch is not constant: each of its pixels
-    is a mean over the patches. Over every field. *)
+    Cut an image of p₁ · rows by p₂ · columns pixels into N patches of p₁ × p₂, with r₁ ≤ p₁ m and r₂ ≤ p₂ n,
+    and frame it by m × n patches that are each the mean of all its patches. On the bare grid (the keys are
+    the image's own patches), let the head of an offset have the weight e at its target and 1 elsewhere, and 1
+    everywhere if the target does not exist. Let N and N + e - 1 not be zero. Then (1) the layer of S.finite,
+    with the uniform head, is the convolution of the image so framed, exactly, for e ≠ 1; (2) without the
+    uniform head, and with the maps of L21's Theorem 1, the layer is that convolution plus N / (N + e - 1)
+    times a remainder that depends on the image but not on e = exp M; over the reals that factor vanishes as M
+    → ∞. For P > 1 the mean patch is not constant: each of its pixels is a mean over the patches. Over every
+    field. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import ring.

@@ -1,15 +1,15 @@
 (** S.depth: two layers together have at least rank F heads in product.
 
-    Let m ≥ r₁ / p₁ and n ≥ r₂ / p₂, and let the image have more than m rows and n columns of patches.
-    If two attention layers, linear between them, compute the zero-padded convolution for all images,
-    then the product of their numbers of heads is at least the rank of the kernel's flattened form F.
-    If moreover all attention weights are positive, as those of a softmax at finite scores are, and some
-    query has a token of the image outside its receptive field, or some offset has the map zero, it is
-    more than that rank. Between the layers there may be any tokens with any features; the first may
-    have a bias. A skip connection is a head whose attention is the identity, so it counts as one.
+    Let m ≥ r₁ / p₁ and n ≥ r₂ / p₂, and let the image have more than m rows and n columns of patches. If two
+    attention layers, linear between them, compute the zero-padded convolution for all images, then the
+    product of their numbers of heads is at least the rank of the kernel's flattened form F. If moreover all
+    attention weights are positive, as those of a softmax at finite scores are, and some query has a token of
+    the image outside its receptive field, or some offset has the map zero, and F is not zero, it is more than
+    that rank. Between the layers there may be any tokens with any features; the first may have a bias. A skip
+    connection is a head whose attention is the identity, so it counts as one.
 
-    The composition of two layers is a layer again (composite), so that the same holds for the product
-    over any number of layers. Not covered: limits, and that K and K + 1 heads suffice. *)
+    The composition of two layers is a layer again (the lemma composite). Not covered: more than two
+    layers, limits, and that K and K + 1 heads suffice. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From Convattn.foundation Require Import attention image grid rank.

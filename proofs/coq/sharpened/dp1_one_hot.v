@@ -1,4 +1,4 @@
-(** S.dp1: one positional feature gives no one-hot heads for three offsets or more.
+(** S.dp1: one positional feature does not give each of three offsets or more a one-hot head.
 
     Whatever number r_δ each of at least three offsets has, there is an offset that no head sees with
     more than half of its weight: on every finite set of keys that contains the keys at the offsets,

@@ -1,12 +1,12 @@
 (** S.heads on patches: some kernel takes nine heads.
 
     Let P₁, P₂ ≥ 2, K₁ = 2 r₁ + 1, K₂ = 2 r₂ + 1 and 3 ≤ K ≤ 2 P + 1 on both axes, which is the range
-    in which L21's Corollary 4 makes do with nine. For any channel pair there is a kernel, the box
-    of 3 × 3 ones in the middle of this pair, whose flattened form has at least the rank nine, so that
-    every layer that is its zero-padded convolution, for all images, has at least nine heads. This
-    holds over every field, for every image of at least two patches a side, with a ring of zero
-    patches of any width or with none, whatever the attention, so long as it does not depend on the
-    image, and with any value maps and bias. One kernel serves all image sizes.
+    in which L21's Corollary 4 makes do with nine. For any channel pair there is a kernel, in the
+    proof the box of 3 × 3 ones in the middle of this pair, whose flattened form has at least the rank
+    nine, so that every layer that is its zero-padded convolution, for all images, has at least nine
+    heads. This holds over every field, for every image of at least two patches a side, with a ring
+    of zero patches of any width or with none, whatever the attention, so long as it does not depend
+    on the image, and with any value maps and bias. One kernel serves all image sizes.
 
     For larger kernels see heads_pixels and heads_patches, for limits heads_limit, for generic kernels
     heads_generic. Not covered: attention that depends on the image, and layers that are the

@@ -4,11 +4,11 @@
     the kernel V, there are at most ρ numbers t for which some layer with fewer than ρ heads is the
     zero-padded convolution with V + t W, for all images, on some image size of more than m rows and n
     columns of patches, with some ring or with none. So on every line of kernels in the direction of W
-    all but ρ take at least ρ heads, which is what "for a generic kernel" means over an infinite field;
-    W is the kernel of heads, heads_pixels or heads_patches. This holds over every field, whatever the
-    attention, so long as it does not depend on the image, and with any value maps and bias. Not
-    covered: attention that depends on the image, and layers that are the convolution at a single
-    interior query only. *)
+    all but ρ take at least ρ heads, which over an infinite field is the sense of "for a generic
+    kernel" here; W is the kernel of heads, heads_pixels or heads_patches. This holds over every field,
+    whatever the attention, so long as it does not depend on the image, and with any value maps and
+    bias. Not covered: that the other kernels are a null set, attention that depends on the image, and
+    layers that are the convolution at a single interior query only. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From Convattn.foundation Require Import attention image grid rank.

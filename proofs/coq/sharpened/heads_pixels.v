@@ -1,13 +1,13 @@
 (** S.heads on pixels: some kernel takes min(K₁ K₂, D_in · D_out) heads.
 
-    Let K₁ = 2 r₁ + 1 and K₂ = 2 r₂ + 1. There is a kernel, of zeros and ones, whose flattened form has
-    at least the rank min(K₁ K₂, D_in · D_out), so that every layer that is its zero-padded
-    convolution, for all images, has at least so many heads. The tokens are pixels (patches of
-    1 × 1). This holds over every field, for every image of more than r₁ rows and r₂ columns, with a
-    ring of zero pixels of any width or with none, whatever the attention, so long as it does not
-    depend on the image, and with any value maps and bias. One kernel serves all image sizes. The
-    kernel numbers its taps and its pairs of channels, and its tap of a number joins the pair of
-    that number.
+    Let K₁ = 2 r₁ + 1 and K₂ = 2 r₂ + 1. There is a kernel, in the proof of zeros and ones, whose
+    flattened form has at least the rank min(K₁ K₂, D_in · D_out), so that every layer that is its
+    zero-padded convolution, for all images, has at least so many heads. The tokens are pixels
+    (patches of 1 × 1). This holds over every field, for every image of more than r₁ rows and r₂
+    columns, with a ring of zero pixels of any width or with none, whatever the attention, so long as
+    it does not depend on the image, and with any value maps and bias. One kernel serves all image
+    sizes. The kernel numbers its taps and its pairs of channels, and its tap of a number joins the
+    pair of that number.
 
     For limits see heads_limit, for generic kernels heads_generic. Not covered: attention that depends
     on the image, and layers that are the convolution at a single interior query only. *)

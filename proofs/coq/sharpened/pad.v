@@ -5,7 +5,7 @@
     coordinates counted from the ring's first row and column. The tokens of Z are all keys and no ring
     stands around them; the heads and maps are those of S.finite, and N counts all tokens of Z. Then
     at every token of the image the layer is the convolution of Z, read there: for every filling,
-    kernel, image, size and field in which N and e + N - 1 are not zero. *)
+    kernel, image, size and field in which N, e - 1 and e + N - 1 are not zero. The maps depend on N. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import zify.

@@ -8,9 +8,9 @@
     zero-padded convolution, at every query for all X; (2) so does some layer with any attention
     weights whose rows sum to one, and these may depend on X in any way; (3) for every ε > 0 such a
     layer comes within ε of it for all tokens of entries at most 1, so that a limit of layers
-    computes it; (4) T_q is the same for all q. The layer of (1) has a head for each offset, which
-    is relative, and a uniform one. Its maps are those of S.finite, corrected by the T_q, and
-    depend on the number of tokens.
+    computes it; (4) T_q is the same for all q. The proof's layer of (1) ([padding_layer]) has a head
+    for each offset, which is relative, and a uniform one. Its maps are those of S.finite, corrected
+    by the T_q, and depend on the number of tokens.
 
     The values do not carry positions. The heads' maps, V = W_V W_O, may be any. The layers have no
     bias at the output. One would change nothing: where all tokens are zero it is all that a layer

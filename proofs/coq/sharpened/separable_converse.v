@@ -2,7 +2,8 @@
 
     Let the attention from the query (q₁, q₂) to the key (k₁, k₂) of a rectangle, the softmax of finite scores, be
     u(q₁, k₁) v(q₂, k₂) for all queries and keys. Then the score is f(q₁, k₁) + g(q₂, k₂) + c(q), for some f, g and c.
-    Over any field, for any E that takes sums to products, is never zero and takes no value twice, as exp. *)
+    Over any field, for any E that takes sums to products, is never zero and takes no value twice, as exp,
+    where no denominator of the softmax is zero. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import ring.

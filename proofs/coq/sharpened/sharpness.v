@@ -7,10 +7,10 @@
 
         |M_d| (E + N - 1) <= (E - 1) Σ_h |W_h|.
 
-    So for a bounded E the value maps grow like N, and for bounded maps E must grow like N. The heads of
-    S.finite reach this up to the factor 1 + ε for a kernel of one tap.
+    So for a bounded E the value maps grow like N, and for bounded maps E must grow like N.
 
-    Not covered: layers that are the convolution approximately. *)
+    Not covered: that the heads of S.finite reach this up to the factor 1 + ε for a kernel of one tap,
+    other norms, and layers that are the convolution approximately. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import ring.

@@ -9,8 +9,8 @@
     Head h attends by the softmax of the positive weights 1 + N Σ_δ w_hδ [key = query + δ], N being the
     number of keys. One set of numbers w_hδ ≥ 0 and maps V_h U_h through d features serves all sizes.
 
-    M_o need not be invertible. The maps grow without bound as ε vanishes. How many heads are needed at
-    least is width_necessary. Not covered: exact layers of a given width. *)
+    M_o need not be invertible. The proof's maps grow without bound as ε vanishes. How many heads are
+    needed at least is width_necessary. Not covered: exact layers of a given width. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import ring zify.

@@ -3,7 +3,7 @@
     For every 3 × 3 kernel W over an ordered field, of three channels in and any number out, and every ε > 0
     there are sixteen heads of width 64 at finite scores whose layer is off the zero-padded convolution by at most
     ε, at every output of every image whose pixels lie between -1 and 1, of any number of patches of 16 × 16
-    pixels, with a ring of zero patches. What the heads are made of is as in width; their maps grow as ε vanishes.
+    pixels, with a ring of zero patches. What the heads are made of is as in width.
 
     At least twelve are needed where the middle map is regular (width_necessary). Not covered: exact layers. *)
 

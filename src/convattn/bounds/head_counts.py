@@ -95,7 +95,8 @@ class HeadCounts:
         offsets: How many token offsets the convolution reads.
         rank: The rank of the flattened kernel F of the worst kernel; `limit` and `exact`, the
             counts.
-        regime: The two sentences that say for which layers they hold.
+        regime: The sentences that say for which layers they hold.
+        groups: How many value maps are necessary, where heads share them; else None.
     """
 
     offsets: int
@@ -103,6 +104,7 @@ class HeadCounts:
     limit: HeadRange
     exact: HeadRange
     regime: dict[str, str]
+    groups: HeadCount | None = None
 
     def rows(self) -> list[tuple[str, HeadCount]]:
         """Each count with what it is: "limit: necessary", "exact: sufficient"."""
@@ -112,6 +114,7 @@ class HeadCounts:
             for regime, numbers in regimes.items()
             for name, words in COUNTS.items()
         ]
+        counts.append(("value maps: necessary", self.groups))
         return [(words, count) for words, count in counts if count is not None]
 
     def __str__(self) -> str:
@@ -131,4 +134,5 @@ class HeadCounts:
             "limit": self.limit.as_dict(),
             "exact": self.exact.as_dict(),
             "regime": dict(self.regime),
+            **({} if self.groups is None else {"groups": self.groups.as_dict()}),
         }

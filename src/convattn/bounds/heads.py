@@ -19,11 +19,14 @@ vanish outside the receptive field would vanish there themselves (S.heads). T an
 **Head dimension.** `convattn.bounds.head_width`. In the limit value maps may diverge, as those of
 S.kernel and of S.width do. For maps that stay bounded there are numbers of their own:
 `limit.bounded` heads are necessary, `limit.bounded_sufficient` suffice.
+
+**Lifted kernels** of a group of turns and reflections: `convattn.bounds.lifted_kernel`.
 """
 
 from collections.abc import Sequence
 from math import prod
 
+from convattn.bounds.causal_counts import CAUSAL_REGIME, causal_counts, require_causal
 from convattn.bounds.generic_rank import GenericRank, generic_rank
 from convattn.bounds.head_counts import HeadCount, HeadCounts, HeadRange
 from convattn.bounds.head_width import (
@@ -33,8 +36,10 @@ from convattn.bounds.head_width import (
     split_heads,
     triangular_pairs,
 )
+from convattn.bounds.lifted_kernel import lifted_counts
 from convattn.bounds.residue_blocks import axis_blocks
 from convattn.bounds.two_layer_counts import two_layer_counts
+from convattn.bounds.value_groups import necessary_groups, shared_values
 from convattn.operators.head_places import exact_heads, limit_heads
 from convattn.operators.integers import as_integer, per_axis
 
@@ -46,11 +51,12 @@ REGIME = {
     "bounded, those numbers are given too); values carry no positions; images with a query whose "
     "whole receptive field they hold (for a count of S.heads, one token a side more than the "
     "furthest offset), zero-padded by a ring, or judged at such queries alone",
-    "exact": "the same at finite scores, on images with a query that has a token of the image "
-    "outside its receptive field; what is necessary is so with content scores too, if the "
-    "weights are continuous in the image at zero (S.content)",
+    "exact": "the same at finite scores, on images with a query, one of those judged, that sees a "
+    "token of the image outside its receptive field; what is necessary is so with content scores "
+    "too, if the weights are continuous in the image at zero (S.content)",
 }
 MOST_SIZE, MOST_CHANNELS = 4096, 10**6
+OVERLAP = ", but for sizes where S.overlap has fewer"  # of narrow heads; the library has them not
 
 
 def count_heads(
@@ -63,6 +69,9 @@ def count_heads(
     dilation: int | Sequence[int] = 1,
     attention: str = "per_kernel",
     layers: int = 1,
+    kv_groups: int | None = None,
+    causal: bool = False,
+    group: str | None = None,
 ) -> HeadCounts:
     """How many heads are necessary for the worst kernel, and how many suffice for every kernel.
 
@@ -77,6 +86,12 @@ def count_heads(
             pattern serves every kernel, only the values depend on it.
         layers: 2: two layers, one on the other, with a kernel of two axes; the heads of each and
             of both.
+        kv_groups: G, how many value maps the heads share, in groups of equally many, as in
+            grouped-query attention; None: each head has its own.
+        causal: Whether the K taps of a sequence end at the query itself, and a mask hides the keys
+            after it.
+        group: `"p4"` or `"p4m"`: the kernel is the lifting convolution of that group, of
+            out_channels filters (`convattn.bounds.lifted_kernel.lifted_kernel`).
 
     Returns:
         `HeadCounts`: `limit.necessary`, `limit.sufficient`, `exact.necessary` and
@@ -84,16 +99,19 @@ def count_heads(
         and `limit.bounded_sufficient` are such integers where they are known, for value maps that
         stay bounded in the limit, to be more than the two of the limit, else None. With
         `layers=2` the four numbers are those of both layers together, and `limit.each` and
-        `exact.each` those of each layer.
+        `exact.each` those of each layer. `groups` is how many value maps are necessary, with
+        kv_groups and a head_dim.
 
     Raises:
         ValueError: For sizes that are not positive integers or too large, more than two axes,
             another `attention`, two layers with a head_dim, of one axis, or with a dilation on
-            patches, and sizes without a closed form whose rank takes too long to
-            compute.
+            patches, sizes without a closed form whose rank takes too long to compute, a causal
+            mask on two axes or on patches, value maps that are too narrow together, kv_groups with
+            two layers, another group, or one with patches, a kernel that is not square, a head_dim,
+            kv_groups, a causal mask, two layers or shared attention.
 
-    Source: S.heads, S.kernel, S.finite, S.dp2, S.headdim, S.width, S.depth of this project's
-        ledger; L21 Theorems 1, 5 and 6.
+    Source: S.heads, S.kernel, S.finite, S.dp2, S.headdim, S.width, S.depth, S.gqa, S.causal,
+        S.group of this project's ledger; L21 Theorems 1, 5 and 6.
 
     >>> counts = count_heads(3, patch_size=16, in_channels=3, out_channels=3, head_dim=64)
     >>> int(counts.limit.necessary), int(counts.limit.sufficient)  # with maps that may grow
@@ -106,6 +124,10 @@ def count_heads(
     HeadCount(9, claim='S.heads', basis='proved')
     >>> count_heads(3, in_channels=3, out_channels=3, layers=2).exact.each  # one layer takes ten
     (3, 4)
+    >>> count_heads((4,), in_channels=64, out_channels=64, causal=True).exact.sufficient
+    HeadCount(5, claim='S.causal', basis='proved')
+    >>> int(count_heads(5, group="p4m", out_channels=2).exact.sufficient)  # 16 output channels
+    16
     """
     axes = len(kernel_size) if isinstance(kernel_size, Sequence) else 2
     if axes not in (1, 2):
@@ -126,17 +148,46 @@ def count_heads(
             "the kernel, or 'shared', if one pattern is to serve every kernel"
         )
     geometry = (size, patch, spread)
+    if group is not None:
+        if (head_dim, attention, layers, kv_groups, causal) != (None, "per_kernel", 1, None, False):
+            raise ValueError(
+                f"group={group!r} with head_dim={head_dim}, attention={attention!r}, "
+                f"layers={layers}, kv_groups={kv_groups} and causal={causal}, but expected none of "
+                "these; leave them out, or leave group out"
+            )
+        lifted, *both = lifted_counts(geometry, prod(channels), group)
+        limited, finite = (HeadRange(count, count) for count in both)
+        return HeadCounts(prod(size), lifted, limited, finite, dict(REGIME))
+    if causal:
+        require_causal(size, patch)
+    groups = None if kv_groups is None else as_integer(kv_groups, "kv_groups")
     rank = generic_rank(*geometry, prod(channels))
     shared = attention == "shared"
     limit, exact = _shared_pattern(rank, geometry) if shared else _for_each_kernel(rank, geometry)
+    if causal:
+        limit, exact = causal_counts(limit), causal_counts(exact)
     if as_integer(layers, "layers", most=2) == 2:
+        if groups is not None:
+            raise ValueError(
+                f"kv_groups={groups} with layers=2, but expected one layer; leave out one"
+            )
         single = (limit[1], exact[1])
         return two_layer_counts(rank, _axis_offsets(geometry, head_dim), shared, single)
     bounded = None
-    if head_dim is not None:
-        dimension = as_integer(head_dim, "head_dim")
+    dimension = None if head_dim is None else as_integer(head_dim, "head_dim")
+    wide = (limit[1], exact[1])
+    if dimension is not None:
         limit, exact, bounded = _narrow(limit, exact, rank, geometry, channels, dimension, shared)
-    return HeadCounts(rank.offsets, rank.least, _range(limit, bounded), _range(exact), dict(REGIME))
+    needed = None
+    if groups is not None:
+        needed, free = necessary_groups(groups, dimension, geometry, channels, rank.offsets)
+        limit = shared_values(limit, wide[0], groups, free)
+        exact = shared_values(exact, wide[1], groups, free)
+        stays = wide[1] if wide[0].claim == "S.kernel" else wide[0]  # whose maps stay bounded
+        bounded = bounded and shared_values(bounded, stays, groups, free)
+    regime = REGIME | (CAUSAL_REGIME if causal else {})
+    limited = _range(limit, bounded, OVERLAP if dimension else "")
+    return HeadCounts(rank.offsets, rank.least, limited, _range(exact), regime, needed)
 
 
 def _axis_offsets(geometry: "Geometry", head_dim: int | None) -> list[int]:
@@ -155,7 +206,7 @@ Pair = tuple[HeadCount, HeadCount]  # necessary, sufficient
 Geometry = tuple[Sizes, Sizes, Sizes]
 
 
-def _range(pair: Pair, bounded: Pair | None = None) -> HeadRange:
+def _range(pair: Pair, bounded: Pair | None = None, known: str = "") -> HeadRange:
     necessary, sufficient = pair
     most, enough = (
         (count if count > usual else None for count, usual in zip(bounded, pair, strict=True))
@@ -176,7 +227,7 @@ def _range(pair: Pair, bounded: Pair | None = None) -> HeadRange:
         sufficient,
         f"{necessary} heads are shown to be necessary ({necessary.claim}: {necessary.reason})"
         f"{between} and {sufficient} to suffice ({sufficient.claim}: {sufficient.reason}){growing};"
-        f" whether fewer than {sufficient} do for every kernel{diverging} is open",
+        f" whether fewer than {sufficient} do for every kernel{diverging} is open{known}",
         most,
         enough,
     )

@@ -1,7 +1,8 @@
 """The majorant of the rounding bound: the layer's sum with every term made positive.
 
-A map of an exact layer is itself a sum, Σ_δ C_hδ M_δ, with C = 1/(1-ε) and -ε/(1-ε) (S.finite) or
-C = V_hδ (S.dp1). Its terms may cancel, and rounding is relative to the terms, not to the map. So
+A map of an exact layer is itself a sum, Σ_δ C_hδ M_δ, with C = 1/(1-ε) and -ε/(1-ε) (S.finite),
+C = c_j/(1-ε) (S.registers) or C = V_hδ (S.dp1). Its terms may cancel, and rounding is relative to
+the terms, not to the map. So
 
     G = Σ_h g_h A_h |X| Σ_δ |C_hδ||M_δ| + |b|.
 
@@ -24,12 +25,15 @@ from convattn.constructions.convolution import packed_layer
 from convattn.constructions.finite import finite_construction
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.li_output_map import expand_groups, token_maps
+from convattn.constructions.register import SHARES, register_construction
 from convattn.constructions.scalar import scalar_construction
 from convattn.encodings.bias import BiasEncoding
 from convattn.encodings.layer import AttentionLayer
+from convattn.encodings.mixture import MixtureEncoding
 from convattn.encodings.scalar import ScalarEncoding
 from convattn.fast.application import apply_attention
 from convattn.operators.convolution import check_kernel
+from convattn.operators.roundoff import unit_roundoff
 
 
 def majorant_of(
@@ -72,11 +76,19 @@ def majorant_layer(
     )
     encoding = layer.encoding
     units = jnp.eye(geometry.heads, dtype=jnp.float64)[:, None, :]
-    heads: BiasEncoding | ScalarEncoding
+    heads: BiasEncoding | ScalarEncoding | MixtureEncoding
+    register = None
     if isinstance(encoding, BiasEncoding) and encoding.uniform_weight is not None:
         heads, parts = finite_construction(units, geometry, encoding.uniform_weight)
     elif isinstance(encoding, ScalarEncoding):
         heads, parts = scalar_construction(units, geometry, exact=encoding.logit is None)
+    elif isinstance(encoding, MixtureEncoding) and layer.is_exact_form:
+        # ε from the largest weight (1 + σ_1)(1/ε - 1), which took four roundings: that moves each
+        # weight of a row and each map by less than 9 of them.
+        total = 1 + SHARES[1]
+        largest = encoding.weights.astype(jnp.float64).max()
+        heads, parts, register = register_construction(units, geometry, total / (total + largest))
+        parts = parts * (1 + 32 * unit_roundoff(encoding.weights.dtype))
     else:
         raise no_exact_form(encoding)
     if encoding.offsets != geometry.offsets:
@@ -87,6 +99,5 @@ def majorant_layer(
     magnitude = expand_groups(jnp.abs(kernel.astype(jnp.float64)), groups)
     output = jnp.tensordot(jnp.abs(parts[:, 0]), token_maps(magnitude, geometry), 1)
     bias = None if bias is None else jnp.abs(bias.astype(jnp.float64))
-    return replace(
-        packed_layer(geometry, heads, None, output, bias, layer.padding), ring=layer.ring
-    )
+    packed = packed_layer(geometry, heads, None, output, bias, layer.padding, register)
+    return replace(packed, ring=layer.ring, causal=layer.causal)

@@ -5,8 +5,9 @@ computed. Let u_s be the unit roundoff of the dtype of the scores, u_a of the on
 `apply_attention` sums (both at least float32), u_p of the one in which the maps are stored, u_r of
 the result's, and γ_n = n·u/(1 - n·u). exp counts as eight roundings.
 
-1. *Scores.* Each is off by at most e, and they lie within S of each other (`score_error`), so the
-   argument of exp is off by E = e + u_s(S + 2e).
+1. *Scores.* Each is off by at most e, and they lie within S of each other (`score_error`), that of
+   a register included, which is one of the N keys of the softmax. So the argument of exp is off by
+   E = e + u_s(S + 2e).
 2. *Softmax.* The N exponentials, their sum and the quotient (two roundings, if it is a product with
    a reciprocal) make each weight a(1 + η) with
    1 + η ≤ e^(2E) (1 + 8u_s)/(1 - 8u_s) · (1 + 2u_s)/(1 - γ_N). Gains add a factor of their own.
@@ -30,6 +31,10 @@ smallest normal number, and passes through at most three sums; `underflow_bound`
 (`convattn_ledger.evidence.fast_layers` shows it); `convattn_ledger.bounds.back_ends` covers all
 of them.
 
+*Causal masks.* A query sees n ≤ N keys, in G as in the layer. All of the above grows with the
+number of keys, and masked terms are zeros, which no sum rounds: the bound with N serves every
+query, of `shift` where T(1/ε - 1) ≥ 1 as well, as n ≥ T.
+
 *Assumed.* Nothing overflows: the exact result and the bound stay below the dtype's largest number.
 Matrix products are sums of products in the pinned precision (no TF32, no Strassen), which `convattn
 audit` measures.
@@ -44,7 +49,7 @@ import numpy as np
 from jax.typing import DTypeLike
 from jaxtyping import Float
 
-from convattn.bounds.score_error import score_error
+from convattn.bounds.score_error import layer_score_error
 from convattn.encodings.layer import AttentionLayer
 from convattn.encodings.majorants import ScoreError
 from convattn.fast.application import layer_features
@@ -76,9 +81,9 @@ def layer_error_bound(
     grid = layer.token_grid(images.shape[1:-1])
     result = jnp.result_type(images, layer.dtype or images.dtype)
     working = accumulation_dtype(result)
-    scores = score_error(layer.encoding, grid)
+    scores = layer_score_error(layer, grid)
     exponent = scores.absolute + unit_roundoff(scores.dtype) * (scores.range + 2 * scores.absolute)
-    smallest = math.exp(-scores.range - 2 * exponent) / grid.number_of_keys
+    smallest = math.exp(-scores.range - 2 * exponent) / softmax_keys(layer, grid)
     if layer.content is not None:
         raise ValueError("the layer has content scores, but the bound covers positions only")
     if smallest < 2 * float(jnp.finfo(scores.dtype).tiny):
@@ -90,6 +95,11 @@ def layer_error_bound(
     relative += (1 + relative) * fill_error(layer, images.shape[1:-1], working)
     absolute = underflow_bound(layer, images, grid, working, result, maps_are_exact)
     return relative * majorant * (1 + 2.0**-20) + absolute
+
+
+def softmax_keys(layer: AttentionLayer, grid: TokenGrid) -> int:
+    """The keys over which a row is normalised: the tokens, and the register if there is one."""
+    return grid.number_of_keys + (layer.register is not None)
 
 
 def fill_error(layer: AttentionLayer, image_size: Sequence[int], working: DTypeLike) -> float:
@@ -110,7 +120,7 @@ def relative_error(
 ) -> float:
     """Π - 1 of the derivation, summed as logarithms: 1 + 2⁻⁵³ would be 1 in float64."""
     u_s, u_a = unit_roundoff(scores.dtype), unit_roundoff(working)
-    keys = grid.number_of_keys
+    keys = softmax_keys(layer, grid)
     total = 2 * exponent + 2 * math.atanh(EXP_ERROR * u_s)
     total += math.log1p(2 * u_s) - math.log1p(-gamma(keys, u_s)) + scores.gain
     if not maps_are_exact:

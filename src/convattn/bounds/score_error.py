@@ -1,9 +1,18 @@
 """How far the computed scores of an exact layer are off: the first part of the rounding bound.
 
-Each encoding has it beside its scores (`score_error`).
+Each encoding has it beside its scores (`score_error`). The score of a register is log σ + log N:
+two logarithms of eight roundings each, both stored in the dtype of the scores, and a sum, so that
+it is off by at most γ_12 (|log σ| + log N).
 """
 
+import math
+
+import jax.numpy as jnp
+
+from convattn.encodings.layer import AttentionLayer
 from convattn.encodings.majorants import ScoreError
+from convattn.encodings.mixture import MixtureEncoding
+from convattn.operators.roundoff import EXP_ERROR, gamma, unit_roundoff
 from convattn.operators.shifts import TokenGrid
 
 
@@ -31,3 +40,24 @@ def score_error(encoding: object, grid: TokenGrid) -> ScoreError:
         raise no_exact_form(encoding)
     found: ScoreError = encoding.score_error(grid.number_of_keys)  # type: ignore[attr-defined]
     return found
+
+
+def layer_score_error(layer: AttentionLayer, grid: TokenGrid) -> ScoreError:
+    """The same of a layer, whose register has a score as well.
+
+    >>> import convattn as ca
+    >>> layer = ca.conv_to_attention(jnp.ones((3, 1, 1)), border="register")
+    >>> round(layer_score_error(layer, TokenGrid((9,), ((0, 0),))).range, 3)  # log(1 + 9·4)
+    3.611
+    """
+    if layer.register is None:
+        return score_error(layer.encoding, grid)
+    if not layer.is_exact_form or not isinstance(layer.encoding, MixtureEncoding):
+        raise no_exact_form(layer.encoding)
+    found = layer.encoding.score_error(grid.number_of_keys)
+    scores = layer.register.scores
+    share, tokens = float(jnp.abs(scores).max()), math.log(grid.number_of_keys)
+    error = gamma(EXP_ERROR + 4, unit_roundoff(found.dtype)) * (share + tokens)
+    highest = max(found.range, float(scores.max()) + tokens)
+    lowest = min(0.0, float(scores.min()) + tokens)
+    return ScoreError(found.dtype, max(found.absolute, error), highest - lowest, found.gain)

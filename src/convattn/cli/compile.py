@@ -1,7 +1,7 @@
 """``convattn compile``: a convolutional network as an unmodified vision transformer."""
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -19,8 +19,8 @@ class Compile:
     Convolutions, batch norms at fixed statistics, ReLU and its kin, pooling and linear classifiers
     become LayerNorm, attention and MLPs with GELU of timm's VisionTransformer or Hugging Face's
     ViTForImageClassification. Both run on images first; nothing is written where logits are outside
-    their derived bound or an image changes its class. Exits 0 if the file was written, 1 if not, 2
-    on wrong use.
+    their derived bound or, without --for-training, an image changes its class. Exits 0 if the file
+    was written, 1 if not, 2 on wrong use.
 
     Attributes:
         network: torchvision/NAME or timm/NAME; or MODULE:FUNCTION or FILE.py:FUNCTION, which is
@@ -40,13 +40,16 @@ class Compile:
         head_dim: Features of a head; default: those of the fewest parameters.
         format: Whose names and constructor's arguments; transformers4 for those before version 5.
         epsilon: LayerNorm's own; default: the library's, 1e-6 or 1e-12.
+        for_training: Take moderate constants, for gradients of a usual size; logits then differ.
         max_parameters: More are refused before anything is made.
         size_only: Say how large it would be, and write nothing.
         dtype: Of all numbers.
         seed: Of the noise.
+        suite: Write into this directory, in place of all that, 24 small vision transformers whose
+            inner workings are known, with the truth of every head and token; alone, or with --json.
     """
 
-    network: Annotated[Positional[str], option("NETWORK")]
+    network: Annotated[Positional[str | None], option("NETWORK")] = None
     weights: Annotated[Path | None, option("FILE")] = None
     images: Annotated[Path | None, option("FILE.npy")] = None
     image_size: Annotated[Sizes | None, option("H [W]")] = None
@@ -58,10 +61,12 @@ class Compile:
     head_dim: Annotated[int | None, option("N")] = None
     format: Literal["timm", "transformers", "transformers4"] = "timm"
     epsilon: Annotated[float | None, option("E")] = None
+    for_training: bool = False
     max_parameters: int = 300_000_000
     size_only: bool = False
     dtype: Literal["float32", "float64"] = "float32"
     seed: int = 0
+    suite: Annotated[Path | None, option("DIR")] = None
     json: Json = None
 
     def __call__(self) -> int:
@@ -73,7 +78,13 @@ class Compile:
         Raises:
             UsageError: For what does not exist, cannot be read or written, or is refused.
         """
+        if self.suite is not None:
+            return self._write_suite(self.suite)
         require_seed(self.seed)
+        if self.network is None:
+            raise UsageError("no NETWORK and no --suite, but expected one of them; see --help")
+        if self.for_training and self.size_only:
+            raise UsageError("--for-training changes no size; leave it out beside --size-only")
         if self.images is not None and self.image_size is not None:
             raise UsageError("--image-size is of noise; the images of --images have their own size")
         name = self.network.rstrip("/").rpartition("/")[2].rpartition(":")[2] or "network"
@@ -104,6 +115,37 @@ class Compile:
         lines.append(f"in {numbers['seconds']} s")
         return finish(target, content, passed, self.json, numbers, lines)
 
+    def _write_suite(self, directory: Path) -> int:
+        """Write the suite, and say whether its files are those of this version."""
+        own = ("suite", "json")
+        for each in fields(self):
+            assert each.default is not MISSING
+            if each.name not in own and getattr(self, each.name) != each.default:
+                name = "NETWORK" if each.name == "network" else f"--{each.name.replace('_', '-')}"
+                raise UsageError(f"--suite takes its own networks, and no {name}; leave it out")
+        require_outputs({"--json": self.json}, {})
+        from convattn.known_answers import recorded_digests, write_suite
+
+        started = time.monotonic()
+        try:
+            digests = write_suite(directory, report=lambda line: print_lines([line]))
+        except OSError as error:
+            raise UsageError(f"cannot write {error.filename}: {error.strerror}") from error
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+        recorded = recorded_digests()
+        same = sum(recorded.get(name) == digest for name, digest in digests.items())
+        seconds = round(time.monotonic() - started, 1)
+        print_lines(
+            [
+                f"{same} of {len(digests)} files have the recorded digest; in {seconds} s",
+                f"written to {directory}; see {directory / 'index.html'}",
+            ]
+        )
+        content = {"schema": 1, "files": digests, "recorded": same, "seconds": seconds}
+        write_json(self.json, content)
+        return SUCCESS
+
     def _compiled(self) -> tuple[bytes, bool, list[str], dict[str, Any]]:
         """The file, whether all agree, what is printed, and the same for JSON."""
         import jax
@@ -114,6 +156,7 @@ class Compile:
         from convattn.extras import require
         from convattn.networks.named import own_code
 
+        assert self.network is not None
         if self.dtype == "float64":
             jax.config.update("jax_enable_x64", True)
         if self.onnx is not None:
@@ -127,6 +170,8 @@ class Compile:
                 )
         elif network.images is not None and self.image_size is None:
             images = network.images
+        elif self.for_training:
+            raise UsageError("--for-training on noise, but expected --images, which set constants")
         else:
             first = network.in_pytorch is not None or self.channels_first
             images = noise(
@@ -152,6 +197,7 @@ class Compile:
             format=self.format,
             dtype=self.dtype,
             epsilon=self.epsilon,
+            for_training=self.for_training,
             max_parameters=self.max_parameters,
             **options,
         )
@@ -167,6 +213,7 @@ class Compile:
             "rounding": float(report.bound.rounding.max()),
             "ratio": report.ratio,
             "passed": report.passed,
+            "constants": asdict(compiled.constants),
             "arguments": compiled.arguments,
         }
         lines = [*network.notes, *str(report).splitlines(), f"{self.format}: {compiled.arguments}"]

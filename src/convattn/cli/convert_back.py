@@ -17,7 +17,9 @@ TELLING = 0.1  # of the distance that rounding may account for: above, it tells 
 class ConvertBack:
     """Turn the weights of an attention layer into those of the convolution that it is.
 
-    The nearest kernel is written if it is near enough. Exits 0 if it was, 1 if not, 2 on wrong use.
+    The nearest kernel is written if it is near enough, on images of all sizes; where heads may look
+    elsewhere on larger images than can be judged, the output says up to which size it holds. Exits
+    0 if it was written, 1 if not, 2 on wrong use.
 
     Attributes:
         weights: An attention layer's, as convattn convert kernel writes them.
@@ -62,6 +64,8 @@ class ConvertBack:
         except ValueError as error:
             raise UsageError(str(error)) from error
         passed = bool(max(numbers["distance"], numbers["bias_distance"]) <= numbers["tolerance"])
+        passed &= numbers["large_distance"] <= _allowed(numbers, "large_rounding")
+        passed &= numbers["far_distance"] <= _allowed(numbers, "far_rounding")
         passed &= numbers["uniform"] <= max(numbers["tolerance"], numbers["uniform_rounding"])
         return finish(target, content, passed, self.json, numbers, _lines(numbers, passed))
 
@@ -76,7 +80,8 @@ class ConvertBack:
         import numpy
 
         import convattn
-        from convattn.networks.recovered_kernel import recovered_kernel, recovery_size
+        from convattn.networks.far_shifts import FarShifts, beyond_image
+        from convattn.networks.recovered_kernel import recovery_size, uniform_part
         from convattn.networks.weights.convolution_layout import (
             FRAMEWORKS,
             arrange,
@@ -90,7 +95,12 @@ class ConvertBack:
         )
         from convattn.networks.weights.fixed_size import smallest_image
         from convattn.networks.weights.stored_layer import encode, restore_one
-        from convattn.networks.weights.verification import rounding_tolerance, stored_residual
+        from convattn.networks.weights.verification import (
+            LargeImage,
+            on_large_image,
+            rounding_tolerance,
+            stored_residual,
+        )
         from convattn.operators.integers import per_axis
 
         file = read_weights(self.weights)
@@ -136,10 +146,12 @@ class ConvertBack:
                     "its dtype; state one with --tolerance"
                 )
         residual = stored_residual(layer, stored.kernel, stored.bias, sides)
-        uniform = rounded = 0.0
-        large = recovery_size(layer, taps, None)
-        if layer.content is None and layer.patch_size == layer.output_patch_size == (1,) * axes:
-            uniform, rounded = map(float, recovered_kernel(layer, taps, large)[1:])
+        large, uniform, rounded = recovery_size(layer, taps, None), 0.0, 0.0
+        larger, far = LargeImage(0.0, 0.0), FarShifts(0.0, 0.0, tuple(sides))
+        if layer.content is None:
+            uniform, rounded = map(float, uniform_part(layer, kernel, large))
+            larger = on_large_image(layer, stored.kernel, large)
+            far = beyond_image(layer, large)
         gap, largest = float(residual.bias_gap), 0.0 if bias is None else float(abs(bias).max())
         numbers = {
             "heads": layer.heads,
@@ -157,11 +169,21 @@ class ConvertBack:
             "linearised": residual.linearised,
             "uniform": uniform,
             "uniform_rounding": rounded,
-            "uniform_image_size": list(large),
+            "large_image_size": list(large),
+            "large_distance": larger.distance,
+            "large_rounding": larger.rounding,
+            "far_distance": far.distance,
+            "far_rounding": far.rounding,
+            "judged_up_to": None if far.largest_image is None else list(far.largest_image),
             "tolerance": float(tolerance),
             "tolerance_is_derived": self.tolerance is None,
         }
         return numbers, content
+
+
+def _allowed(numbers: dict[str, Any], rounding_of: str) -> float:
+    rounding = numbers[rounding_of] if numbers["tolerance_is_derived"] else 0.0
+    return float(numbers["tolerance"] + rounding)
 
 
 def _lines(numbers: dict[str, Any], passed: bool) -> list[str]:
@@ -179,11 +201,26 @@ def _lines(numbers: dict[str, Any], passed: bool) -> list[str]:
         f"{numbers['bias_gap']:.3g}"
         + (", to first order at X = 0, for the layer has content" if numbers["linearised"] else ""),
     ]
+    if numbers["large_distance"] > _allowed(numbers, "large_rounding"):
+        lines.append(
+            f"the outputs of an image of {tuple(numbers['large_image_size'])} pixels are at a "
+            f"relative distance of {numbers['large_distance']:.3g}: heads look beyond the kernel"
+        )
+    if numbers["far_distance"] > _allowed(numbers, "far_rounding"):
+        lines.append(
+            f"on larger images than {tuple(numbers['large_image_size'])} pixels heads look where a "
+            f"convolution does not: {numbers['far_distance']:.3g} of the layer stands there"
+        )
+    if numbers["judged_up_to"] is not None:
+        lines.append(
+            f"judged on images of up to {tuple(numbers['judged_up_to'])} pixels alone: on larger "
+            "ones the layer may be no convolution"
+        )
     if numbers["uniform"] > NAMED:
         lines.append(
             f"of the mean of all pixels, which no convolution reads, every output has "
             f"{numbers['uniform']:.2g} of the kernel on images of "
-            f"{tuple(numbers['uniform_image_size'])} pixels; it grows with their number"
+            f"{tuple(numbers['large_image_size'])} pixels; it grows with their number"
         )
     if not passed:
         lines.append(

@@ -7,9 +7,18 @@ from typing import Annotated, Any, Literal
 from tyro.conf import Positional, arg
 
 from convattn.cli.output import array_lines, described, finish, weights_target
-from convattn.cli.running import Json, Sizes, UsageError, given, option, require_seed, sizes_of
+from convattn.cli.running import (
+    Flag,
+    Json,
+    Sizes,
+    UsageError,
+    given,
+    option,
+    require_seed,
+    sizes_of,
+)
 
-NOT_OF_TWO_LAYERS = {"--format", "--encoding", "--head-dim", "--num-heads"}
+NOT_OF_TWO_LAYERS = {"--format", "--encoding", "--head-dim", "--num-heads", "--border", "--causal"}
 
 
 @dataclass(frozen=True)
@@ -46,6 +55,8 @@ class ConvertKernel:
         groups: Groups of channels.
         num_heads: min takes as few heads as this kernel needs, in place of one for each offset.
         head_dim: Split heads so that each has this dimension.
+        border: register adds one key of zero value in place of the zeros around the image.
+        causal: Mask the keys after a query's own, with --padding CAUSAL.
         layers: 2 writes two layers, of K and K + 1 heads in place of K² + 1.
         seed: The seed of the random image.
     """
@@ -68,6 +79,8 @@ class ConvertKernel:
     groups: int = 1
     num_heads: Annotated[Literal["min"] | None, option("{min}")] = None
     head_dim: Annotated[int | None, option("N")] = None
+    border: Literal["zeros", "register"] = "zeros"
+    causal: Flag = False
     layers: Literal[1, 2] = 1
     seed: int = 0
     json: Json = None
@@ -124,6 +137,8 @@ class ConvertKernel:
                 "padding": _padding_of(self.padding),
                 "num_heads": self.num_heads,
                 "head_dim": self.head_dim,
+                "border": self.border,
+                "causal": self.causal,
             }
         try:
             found = self._find()
@@ -151,7 +166,9 @@ class ConvertKernel:
             "layout_told_by": found.told_by,
             "parts": list(found.parts),
             "ignored": list(self.ignore),
-            "notes": [note for note in (found.assumed, found.warning) if note],
+            "notes": [
+                note for note in (found.assumed, found.warning, self._on_padding(found)) if note
+            ],
             "format": self.format,
             "output": str(target),
             "arrays": described(converted.arrays),
@@ -170,6 +187,15 @@ class ConvertKernel:
         ]
         passed = all(comparison.passed for comparison in converted.comparisons)
         return finish(target, converted.content, passed, self.json, numbers, lines)
+
+    def _on_padding(self, found: Any) -> str:
+        """What SAME means, where PyTorch, whose kernel it seems to be, would lay other zeros."""
+        if found.layout != "oihw" or self.padding != ("SAME",) or max(self.stride) == 1:
+            return ""
+        return (
+            "padding SAME is XLA's and Flax's, which PyTorch's padding=K//2 is not at a stride of "
+            f"{max(self.stride)}: for that one give --padding SAME_TORCH"
+        )
 
     def _find(self) -> Any:
         """The kernel and the bias."""

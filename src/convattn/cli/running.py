@@ -21,7 +21,7 @@ from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import tyro
 
@@ -29,6 +29,7 @@ from convattn.cli.interruption import INTERRUPTED, loading_can_be_interrupted
 from convattn.extras import missing
 from convattn.files import SCRIPT_FOLLOWS
 
+T = TypeVar("T")  # a dataclass of arguments
 SUCCESS, FAILED, WRONG_USE, DEFECT = 0, 1, 2, 70
 # What JAX, NumPy and the loader of shared libraries say where memory ends, in lower case.
 OUT_OF_MEMORY = (
@@ -172,6 +173,31 @@ def guarded(command: str, body: Callable[[], int | None]) -> int:
         say(command, f"the output could not be written: {error.strerror}")
         return WRONG_USE
     return code
+
+
+def run_program(
+    program: str, arguments: type[T], body: Callable[[T], int], words: Sequence[str] | None
+) -> int:
+    """A script: its arguments are read, and each ValueError of its body is wrong use.
+
+    Args:
+        program: Its path, as messages call it.
+        arguments: Their dataclass.
+        body: What it does; returns the exit code.
+        words: The words after the program; those of this process if None.
+
+    Returns:
+        The exit code.
+    """
+
+    def run() -> int:
+        options = tyro.cli(arguments, args=words, prog=f"python {program}")
+        try:
+            return body(options)
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+
+    return guarded(program, run)
 
 
 def say(command: str, text: str) -> None:

@@ -82,6 +82,10 @@ class Affine:
             for (value, _), taps in self.terms.items()
         )
 
+    def of_matrices(self, change: Callable[[np.ndarray], np.ndarray]) -> "Affine":
+        """With each matrix changed, such as to its absolute values."""
+        return self._each(self.channels, change)
+
     def _each(self, channels: int, change: Callable[[np.ndarray], np.ndarray]) -> "Affine":
         terms = {
             key: {where: change(matrix) for where, matrix in taps.items()}

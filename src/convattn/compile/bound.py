@@ -15,10 +15,13 @@ node a weight w, and |logit difference| ≤ Σ_n |<w_n, e_n>|. What arises at a 
    Σ_τ η_τ |<w_τ, Σ jump·ReLU(t - z)>|.
 2. *Of each number.* GELU for ReLU: m Σ|jump|/s where a bend is near (`scalar.py`, (2)); from |s(z -
    t)| = 40 on it is below 10^(-300). What softmax leaves on other tokens: at most N e^(-S') a head,
-   twice that of the largest value; S' is what η and the rounding of scores leave of S. What an
-   earlier value has left in a channel that was cleared, as the stream has it. Rounding: γ_k of the
-   sums of absolute values, k counting two for each number that a head reads, one for each that it
-   passes on, N for a mean, and 24 for the rest.
+   twice that of the largest number that any token holds; S' is what η and the rounding of scores
+   leave of S. What an earlier value has left in a channel that was cleared, as the stream has it.
+   Rounding: γ_k of the sums of absolute values, k counting two for each number that a head reads,
+   one for each that it passes on, N for a mean, and 24 for the rest. LayerNorm subtracts at most μ
+   = |mean| + γ_D (mean|x| + |mean|)/2 from all numbers of a token. That cancels in pairs, but the
+   sums in which a head, a unit or a logit reads pairs are rounded with it: γ_12 μ where a number is
+   read alone, γ_(12+2n) μ where n are added up.
 
 The first two sentences of both are *construction*, in exact arithmetic; the rest is *rounding*.
 """
@@ -29,8 +32,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from convattn.compile.affine import Affine, Value
+from convattn.compile.affine import Value
 from convattn.compile.evaluation import (
+    absolute_values,
     affine_values,
     node_values,
     one_values,
@@ -38,14 +42,15 @@ from convattn.compile.evaluation import (
     transposed_values,
 )
 from convattn.compile.network import Node
-from convattn.compile.parameters import Constants, lost_to_rounding
-from convattn.compile.plan import Plan
+from convattn.compile.parameters import GRID, Constants, lost_to_rounding
+from convattn.compile.plan import Head, Plan
 from convattn.compile.scalar import GELU_DEVIATION, GELU_SLOPE
 from convattn.compile.stock import Streams
 from convattn.compile.stored_values import StoredValues
 from convattn.operators.roundoff import gamma, unit_roundoff
 
 _OTHER_ROUNDINGS = 24
+_READ = 12  # of a number by itself: LayerNorm's four, the weights', a sum of four
 _NEAR = 40.0  # beyond, z·Φ(-z) is below 1e-300
 
 
@@ -126,30 +131,32 @@ class _Run(StoredValues):
             value: np.max([self.deviation(value.lattice, x) for x in befores], axis=0)
             for value, _ in node.affine.terms
         }
-        sizes, reach = _absolute(node.affine, stored), units.lipschitz
+        sizes, reach = absolute_values(node.affine, stored), units.lipschitz
         heads = [head for n in own for head in self.plan.blocks[n].heads]
         tokens, common = between.shape[1], self.plan.width + 8
-        shares = (*attention.values(), *(self.deviation(None, x) for x in befores))
-        most = max(float(share.max()) for share in shares)
-        share = min(tokens * self._leak(most), 1.0)
-        leak = 2 * len(heads) * share * float(sizes.max(initial=0.0))
+        most = max(self.largest_deviation(x) for x in befores)
+        mean = max(self.mean(x) for x in befores)
+        share = min(tokens * self._leak(most, mean), 1.0)
+        leak = 2 * share * sum(self._passed(n) for n in own)
         rest = np.abs(self.read(node.value, befores[0]))
         reads = max((2 * len(head.sources) for head in heads), default=0)
         passes = sum(head.output.shape[0] for head in heads)
         means = tokens * any(head.reading.kind == "mean" for head in heads)
         count = reads + passes + means + len(own) + _OTHER_ROUNDINGS
-        largest = sum(float(np.abs(head.output).sum(0).max()) for head in heads)
-        of_attention = gamma(count, unit) * sizes + 4 * unit**2 * self.constants.norm * largest
+        of_mean = sum(gamma(_readings(head), unit) * _sum_of_map(head) for head in heads)
+        of_attention = gamma(count, unit) * sizes + mean * of_mean
         margin = leak + rest + of_attention + (gamma(common, unit) + most) * sizes
         margin = margin + _NEAR / self.constants.slope
         moved, around = np.zeros_like(numbers), np.abs(numbers)
-        near = np.zeros_like(numbers)
+        near, inside, subtracted = np.zeros_like(numbers), self.mean(between), 0.0
         for bend, jump, side in units.bends:
             moved = moved + jump * np.maximum(side * (numbers - bend), 0)
             around = around + abs(jump) * (abs(bend) + np.abs(numbers))
+            subtracted = subtracted + abs(jump) * (1 + abs(bend)) * inside
             near += abs(jump) * (np.abs(bend - numbers) <= margin)
         if units.is_gelu:
             moved, around = GELU_SLOPE * np.abs(numbers), 2 * around
+            subtracted = GELU_SLOPE * inside
         of_units = gamma(units.count + _OTHER_ROUNDINGS, unit) + gamma(8, wide)
         terms = sum(len(matrix) for taps in node.affine.terms.values() for matrix in taps.values())
         return _Arising(
@@ -158,25 +165,45 @@ class _Run(StoredValues):
             moved,
             gamma(common, unit),
             reach * leak + near * GELU_DEVIATION / self.constants.slope,
-            reach * (of_attention + rest + gamma(terms + 8, wide) * _absolute(node.affine, exact))
-            + of_units * around,
+            reach
+            * (of_attention + rest + gamma(terms + 8, wide) * absolute_values(node.affine, exact))
+            + of_units * around
+            + gamma(_READ, unit) * subtracted,
         )
 
-    def _leak(self, deviation: float) -> float:
+    def _leak(self, deviation: float, mean: float) -> float:
         """e^(-S'): η takes at most (1 + 4/gap)η of S, rounding `lost_to_rounding` of it."""
         share = 1 - deviation * self.plan.largest_ratio
-        share -= lost_to_rounding(self.plan, self.unit)
+        share -= lost_to_rounding(self.plan, self.unit, mean)
         return float(np.exp(-self.constants.sharpness * max(share, 0.0)))
 
+    def _passed(self, number: int) -> float:
+        """Σ over a block's heads of the largest Σ|M||x| of any token, whatever it holds."""
+        wide = np.asarray(self.before[number], np.float64)
+        total = 0.0
+        for head in self.plan.blocks[number].heads:
+            channels = np.array(
+                [
+                    GRID if value.is_one else self.plan.channels[value][feature]
+                    for value, feature in head.sources
+                ]
+            )
+            read = np.abs(wide[..., channels] - wide[..., self.half + channels]) / 2
+            total += float((read.max((0, 1)) @ head.absolute_map).max(initial=0.0))
+        return total
 
-def _absolute(affine: Affine, values: Mapping[Value, np.ndarray]) -> np.ndarray:
-    """Σ |M||v|."""
-    terms = {
-        key: {where: np.abs(matrix) for where, matrix in taps.items()}
-        for key, taps in affine.terms.items()
-    }
-    sizes = {value: np.abs(held) for value, held in values.items()}
-    return affine_values(Affine(affine.lattice, affine.channels, terms), sizes)
+
+def _readings(head: Head) -> int:
+    """The roundings of sums in which μ stands; of a number that is passed on alone, as few."""
+    alone = head.value.shape[0] == head.value.shape[1] and bool(
+        (head.value == np.eye(len(head.value))).all()
+    )
+    return _READ if alone else _READ + 2 * len(head.sources)
+
+
+def _sum_of_map(head: Head) -> float:
+    """The largest Σ|M| of a feature."""
+    return float(head.absolute_map.sum(0).max(initial=0.0))
 
 
 def _carried(
@@ -212,11 +239,14 @@ def _carried(
             construction += _summed(shares * repeated(own.attention[value][..., 0]))
             rounding += own.common * _summed(shares)
             weights[value] = weights[value] + part if value in weights else part
-    sizes = _absolute(network.logits, stored).T.ravel()
+    sizes = absolute_values(network.logits, stored).T.ravel()
     reads = 2 * sum(value.channels for value, _ in network.logits.terms)
     count = reads + run.plan.width + 8 + _OTHER_ROUNDINGS
+    taps = [matrix for own in network.logits.terms.values() for matrix in own.values()]
+    read = np.repeat(sum(np.abs(matrix).sum(0) for matrix in taps), batch) * run.mean(run.last)
     construction += repeated(run.deviation(None, run.last))[..., 0] * sizes
-    rounding += (gamma(count, run.unit) + gamma(count, unit_roundoff(np.float64))) * sizes
+    rounding += gamma(count, run.unit) * sizes + gamma(reads + _READ, run.unit) * read
+    rounding += gamma(count, unit_roundoff(np.float64)) * sizes
     return Bound(*(part.reshape(classes, batch).T for part in (construction, rounding)))
 
 

@@ -1,6 +1,6 @@
 """`to_vision_transformer`: a convolutional network as a stock vision transformer."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from convattn.compile import sizes
-from convattn.compile.evaluation import node_values
+from convattn.compile.affine import Value
+from convattn.compile.evaluation import affine_values, node_values
 from convattn.compile.formats import EPSILON, constructor_arguments, named_arrays
 from convattn.compile.network import Network, NotCompiled
 from convattn.compile.parameters import Builder, Constants, lost_to_rounding
@@ -36,6 +37,7 @@ def to_vision_transformer(
     dtype: str = "float32",
     epsilon: float | None = None,
     constants: Constants | None = None,
+    for_training: bool = False,
     channels_first: bool | None = None,
     max_parameters: int = sizes.MAX_PARAMETERS,
 ) -> CompiledTransformer:
@@ -58,7 +60,9 @@ def to_vision_transformer(
         dtype: `"float32"` or `"float64"`, in which the vision transformer will compute.
         epsilon: LayerNorm's own; None for the library's default, 1e-6 or 1e-12.
         constants: Λ, s, the sharpness and ε; None for those at which all errors of the construction
-            are below rounding. Smaller ones are for vision transformers that will be trained.
+            are below rounding.
+        for_training: Whether the constants are moderate ones, with which gradients are well scaled
+            (`Constants.for_training`). Then logits differ, as the report says, and the class may.
         channels_first: Whether the channels of images stand before rows and columns; None tells
             it from the shape.
         max_parameters: More are refused before anything is made.
@@ -101,6 +105,10 @@ def to_vision_transformer(
     if epsilon is not None:
         _check_epsilon(epsilon, format)
     example = _checked(example, dtype)
+    if for_training and constants is not None:
+        raise ValueError(f"for_training=True beside constants={constants}; leave out one of them")
+    if for_training and example and isinstance(example[-1], jax.ShapeDtypeStruct):
+        raise ValueError("for_training=True with a shape, but expected images, which set constants")
     plan, first = _planned(
         function, example, patch_size, num_heads, head_dim, channels_first, max_parameters
     )
@@ -115,12 +123,19 @@ def to_vision_transformer(
     concrete = not isinstance(images, jax.ShapeDtypeStruct)
     if constants is None:
         own = EPSILON[format] if epsilon is None else epsilon
-        largest = _largest(plan.network, images, first) if concrete else _ASSUMED
-        constants = Constants.of(dtype, own, largest)
-    timm = {name: array.astype(dtype) for name, array in Builder(plan, constants).arrays().items()}
+        values = (
+            node_values(plan.network, np.asarray(rows_first(images, first))) if concrete else {}
+        )
+        constants = Constants.of(dtype, own, _largest(plan.network, values))
+        if for_training:
+            constants = Constants.for_training(plan, own, *_sizes(plan.network, values))
+    builder = Builder(plan, constants, for_training=for_training)
+    timm = {name: array.astype(dtype) for name, array in builder.arrays().items()}
     arguments = constructor_arguments(plan, constants.epsilon, format)
     named = named_arrays(timm, format)
-    found = CompiledTransformer(named, arguments, format, dtype, plan, constants, first, timm)
+    found = CompiledTransformer(
+        named, arguments, format, dtype, plan, constants, first, timm, for_training
+    )
     if not concrete:
         return found
     return replace(found, report=found.compared(partial(function, *example[:-1]), images))
@@ -250,9 +265,19 @@ def _plan(
     return plan
 
 
-def _largest(network: Network, images: Any, channels_first: bool) -> float:
-    """√Σ x² of the largest numbers of all values in a token, on these images."""
-    values = node_values(network, np.asarray(rows_first(images, channels_first)))
+def _largest(network: Network, values: Mapping[Value, np.ndarray]) -> float:
+    """√Σ x² of the largest numbers of all values in a token."""
+    if not values:
+        return _ASSUMED
     phases = network.image.lattice.phases if network.image.lattice is not None else 1
     squares = (float((held**2).sum(-1).max()) for held in values.values())
     return float(np.sqrt(phases * sum(squares)))
+
+
+def _sizes(network: Network, values: Mapping[Value, np.ndarray]) -> tuple[float, float]:
+    """√Σ x² of a token, each value at its largest; what functions with bends are applied to."""
+    phases = {value: 1 if value.lattice is None else value.lattice.phases for value in values}
+    squares = sum(phases[value] * (held**2).sum(-1).max() for value, held in values.items())
+    bent = [affine_values(n.affine, values) for n in network.nodes if n.units.bends]
+    typical = min((np.sqrt((numbers**2).mean()) for numbers in bent), default=1.0)
+    return float(np.sqrt(squares)), float(typical)

@@ -34,6 +34,12 @@ def affine_values(affine: Affine, values: Maps, *, constants: bool = True) -> np
     return total
 
 
+def absolute_values(affine: Affine, values: Maps, *, constants: bool = True) -> np.ndarray:
+    """Σ |M||v|; the arguments are those of `affine_values`."""
+    sizes = {value: np.abs(numbers) for value, numbers in values.items()}
+    return affine_values(affine.of_matrices(np.abs), sizes, constants=constants)
+
+
 def transposed_values(affine: Affine, cotangents: np.ndarray) -> dict[Value, np.ndarray]:
     """The transpose of its linear part, on cotangents at every point: one for each number read."""
     found: dict[Value, np.ndarray] = {}

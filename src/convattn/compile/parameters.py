@@ -25,10 +25,12 @@ import numpy as np
 from jaxtyping import Float
 
 from convattn.compile.affine import Value
-from convattn.compile.plan import Block, Code, Plan, Reading
+from convattn.compile.plan import HELD, Block, Code, Plan, Reading
+from convattn.compile.scalar import GELU_DEVIATION
 from convattn.operators.roundoff import gamma
 
 LAMBDA, GRID, CLASS = 0, 1, 2
+TRAINING_ERROR = 1 / 200  # τ, of GELU for ReLU and of softmax, for training
 _LEAST = 2.0**-10  # of values; Λ must be larger than the constants of a token
 Arrays = dict[str, np.ndarray]
 
@@ -61,7 +63,7 @@ class Constants:
             ValueError: If LayerNorm's squares would overflow, or a value is not finite.
         """
         wide = dtype == "float64"
-        norm = 2.0 ** (34 if wide else 16)
+        norm = 2.0 ** (34 if wide else 20)
         largest = max(largest, _LEAST)
         if not norm * largest <= float(np.finfo(dtype).max) ** 0.5 / 4:
             raise ValueError(
@@ -71,25 +73,57 @@ class Constants:
         norm *= 2.0 ** np.ceil(np.log2(largest))
         return cls(norm, *((2.0**100, 1024.0) if wide else (2.0**60, 128.0)), epsilon)
 
+    @classmethod
+    def for_training(
+        cls, plan: Plan, epsilon: float, largest: float, typical: float
+    ) -> "Constants":
+        """Moderate ones, with which gradients are well scaled.
 
-def lost_to_rounding(plan: Plan, unit: float) -> float:
-    """The share of S by which rounding may bring two scores nearer.
+        Gradients of fc2 grow like s, and those of scores fall like e^(-S). Those of weights that
+        read λ would grow like Λ: none does, so LayerNorm's weight is 0 there. Λ = F√(2 + 8/gap),
+        where F² is the largest square sum of a token's values: LayerNorm leaves three quarters of S
+        or more (`bound.py`). With τ = 1/200, GELU(sz)/s is within τ|z| at s = m/(τ|z|), |z| being
+        typical, and the weight on all other tokens is N e^(-S) = τ.
 
-    A score is a sum of five products of at most 6κ in absolute value, of sums of four and of
-    numbers that LayerNorm has rounded; κ = 2S/gap.
+        Args:
+            plan, epsilon: For the gap and the number of tokens; LayerNorm's own ε.
+            largest, typical: F; the smallest of the nodes' root mean squares of what functions with
+                bends are applied to.
+        """
+        lattice = plan.network.image.lattice
+        assert lattice is not None
+        tokens = lattice.tokens[0] * lattice.tokens[1] + 1
+        constants = HELD + 4 * len(plan.codes) + len(plan.means)  # whose squares are at most 1
+        return cls(
+            float(np.sqrt(2 * (largest**2 + constants) * plan.largest_ratio)),
+            GELU_DEVIATION / (TRAINING_ERROR * max(typical, _LEAST)),
+            float(np.log(tokens / TRAINING_ERROR)),
+            epsilon,
+        )
+
+
+def lost_to_rounding(plan: Plan, unit: float, mean: float = 0.0) -> float:
+    """The fraction of S by which rounding may bring two scores nearer.
+
+    With κ = 2S/gap, a query's five features are at most κ(√2, √2, 3) in absolute value, a key's 1.
+    LayerNorm rounds the factor that a token's numbers have in common by γ_(D+8): two scores of at
+    most 2κ come nearer by 12κ/2·γ_(D+8). Each number that is read is rounded with μ, what LayerNorm
+    subtracts: γ_12(1 + μ). So a score is off by at most 24κ(1 + μ)γ_12 more, two by twice that.
 
     Args:
         plan: For the width, and the tokens that are nearest.
         unit: The unit roundoff.
+        mean: μ.
     """
-    return 2 * gamma(plan.width + 64, unit) * 12 / plan.least_gap
+    common, own = gamma(plan.width + 8, unit), gamma(12, unit) * (1 + mean)
+    return (12 * common + 96 * own) / plan.least_gap
 
 
 class Builder:
     """Writes the arrays of a plan, by timm's names."""
 
-    def __init__(self, plan: Plan, constants: Constants) -> None:
-        self.plan, self.constants = plan, constants
+    def __init__(self, plan: Plan, constants: Constants, *, for_training: bool = False) -> None:
+        self.plan, self.constants, self.for_training = plan, constants, for_training
         self.width, self.half = plan.width, plan.width // 2
         self.weight = np.sqrt(2 / self.width) * np.sqrt(
             constants.norm**2 + constants.epsilon * self.width / 2
@@ -182,10 +216,10 @@ class Builder:
     # Blocks.
 
     def _norm(self, name: str) -> Arrays:
-        return {
-            f"{name}.weight": np.full(self.width, self.weight),
-            f"{name}.bias": np.zeros(self.width),
-        }
+        weight = np.full(self.width, self.weight)
+        if self.for_training:  # nothing reads λ, and a weight that did would have gradients of Λ
+            weight[[LAMBDA, self.half + LAMBDA]] = 0.0
+        return {f"{name}.weight": weight, f"{name}.bias": np.zeros(self.width)}
 
     def _attention(self, block: Block) -> Arrays:
         dim, width = self.plan.head_dim, self.width

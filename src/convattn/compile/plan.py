@@ -90,6 +90,11 @@ class Head:
     value: np.ndarray
     output: np.ndarray
 
+    @property
+    def absolute_map(self) -> np.ndarray:
+        """|M|, `[sources, features of the target]`."""
+        return np.abs(self.value) @ np.abs(self.output)
+
 
 @dataclass(eq=False)
 class Block:

@@ -9,7 +9,7 @@ from convattn.compile.lattice import Lattice
 from convattn.compile.parameters import Constants
 from convattn.compile.plan import HELD, Plan
 from convattn.compile.stock import Streams
-from convattn.operators.roundoff import unit_roundoff
+from convattn.operators.roundoff import gamma, unit_roundoff
 
 
 class StoredValues:
@@ -42,12 +42,31 @@ class StoredValues:
 
     def deviation(self, lattice: Lattice | None, stream: Any) -> np.ndarray:
         """η at the points of a lattice."""
+        share = self._shares(stream)
+        return self.points(lattice, share.repeat(1 if lattice is None else lattice.phases, -1), 1)
+
+    def _shares(self, stream: Any) -> np.ndarray:
+        """η of each token, `[batch, tokens, 1]`."""
         first = HELD + 4 * len(self.plan.codes) + len(self.plan.means)
         wide, constants = np.asarray(stream, np.float64), self.constants
         numbers = wide[..., first : self.half] - wide[..., self.half + first : 2 * self.half]
         square = (numbers**2).sum(-1, keepdims=True) / 4
-        share = square / (2 * (constants.norm**2 + constants.epsilon * self.plan.width / 2))
-        return self.points(lattice, share.repeat(1 if lattice is None else lattice.phases, -1), 1)
+        return square / (2 * (constants.norm**2 + constants.epsilon * self.plan.width / 2))
+
+    def largest_deviation(self, stream: Any) -> float:
+        """The largest η of any token, also of those that hold no point."""
+        return float(self._shares(stream).max())
+
+    def mean(self, stream: Any) -> float:
+        """μ: at most what LayerNorm subtracts from the numbers of any token.
+
+        The sum of D numbers, in whatever order, has D - 1 roundings of partial sums, each at most
+        (Σ|x| + |Σx|)/2. The line below rounds too, in float64.
+        """
+        wide = np.asarray(stream, np.float64)
+        exact, sizes = np.abs(wide.mean(-1)), np.abs(wide).mean(-1)
+        own = gamma(self.plan.width + 1, unit_roundoff(np.float64)) * sizes
+        return float((exact + own + gamma(self.plan.width, self.unit) * (sizes + exact) / 2).max())
 
     def blocks(self, value: Value) -> int:
         """How many blocks have run when a value is there."""

@@ -13,6 +13,7 @@ from jaxtyping import Float
 
 from convattn.compile import sizes, stock
 from convattn.compile.bound import Bound, derived_bound
+from convattn.compile.box_bound import BoxBound, box_bound
 from convattn.compile.evaluation import node_values
 from convattn.compile.parameters import Constants
 from convattn.compile.plan import Plan
@@ -40,6 +41,7 @@ class Report:
         ratio: The smallest bound/difference of all images and logits; infinite where none differs.
         within: Whether every difference from that network is within its bound.
         dtype: In which the vision transformer computed.
+        for_training: Whether its constants are those for training, with which a class may change.
     """
 
     size: sizes.Size
@@ -51,13 +53,17 @@ class Report:
     ratio: float
     within: bool
     dtype: str
+    for_training: bool = False
 
     @property
     def passed(self) -> bool:
         """Whether all classes are the same, and all differences within bounds that say something.
 
-        Where the bound is no less than the largest logit, they are at most √ε of it.
+        Where the bound is no less than the largest logit, they are at most √ε of it. With constants
+        for training, whether all differences are within their bounds.
         """
+        if self.for_training:
+            return self.within
         bound = float(self.bound.total.max())
         near = is_near(self.difference, bound, self.largest, self.dtype)
         return self.within and near and self.same_class == self.images
@@ -105,6 +111,7 @@ class CompiledTransformer:
         dtype: Of its numbers.
         plan: Which channels, heads and blocks compute which value.
         constants: Λ, s, the sharpness of the scores, and LayerNorm's ε.
+        for_training: Whether the constants are those for training.
         report: On the example's images; None where there was no example to run on.
     """
 
@@ -116,6 +123,7 @@ class CompiledTransformer:
     constants: Constants
     channels_first: bool
     timm: dict[str, np.ndarray]
+    for_training: bool = False
     report: Report | None = None
 
     def __call__(self, images: Float[Array, "batch *image"]) -> Float[Array, "batch classes"]:
@@ -125,6 +133,11 @@ class CompiledTransformer:
     def streams(self, images: Float[Array, "batch *image"]) -> stock.Streams:
         """With what stands in the tokens before, within and after each block."""
         return self._streams(rows_first(images, self.channels_first))
+
+    def unrolled(self, images: Float[Array, "batch *image"]) -> Float[Array, "batch classes"]:
+        """The logits, its blocks one after the other instead of in a loop, as for ONNX."""
+        rows = jnp.asarray(rows_first(images, self.channels_first), self.dtype)
+        return stock.unrolled(self.timm, rows, self.plan.num_heads, self.constants.epsilon)
 
     def _streams(self, rows: Any) -> stock.Streams:
         expected = (*self.plan.network.image_size, self.plan.network.image.channels)
@@ -160,7 +173,35 @@ class CompiledTransformer:
             ratio=float((bound.total[apart > 0] / apart[apart > 0]).min(initial=np.inf)),
             within=bool((apart <= bound.total).all()),
             dtype=self.dtype,
+            for_training=self.for_training,
         )
+
+    def bound_on_box(
+        self, lower: Float[np.ndarray, "*image"], upper: Float[np.ndarray, "*image"]
+    ) -> BoxBound:
+        """How far its logits can be from the network's, for every image between two.
+
+        Args:
+            lower, upper: Images as the function takes them, without the batch's axis; pixels are
+                between the numbers that stand at their places.
+
+        Raises:
+            ValueError: For what is no box of such images, and where the constants are too small
+                for it.
+
+        >>> import jax, jax.numpy as jnp
+        >>> from convattn.compile import to_vision_transformer
+        >>> network = lambda images: jax.nn.relu(images - 0.5).mean((1, 2))
+        >>> compiled = to_vision_transformer(network, jnp.ones((1, 4, 4, 2)))
+        >>> bound = compiled.bound_on_box(jnp.zeros((4, 4, 2)), jnp.ones((4, 4, 2)))
+        >>> bool((bound.lower <= 0).all()), bool((bound.upper >= 0.5).all())
+        (True, True)
+        >>> bool((bound.total < 1e-4).all())
+        True
+        """
+        first = self.channels_first
+        low, high = (np.asarray(rows_first(side[None], first)[0]) for side in (lower, upper))
+        return box_bound(self.plan, self.constants, self.dtype, low, high)
 
     def features(self, images: Float[Array, "batch *image"]) -> list[Feature]:
         """Every value of the network beside what the vision transformer holds of it.

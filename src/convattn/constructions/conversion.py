@@ -5,6 +5,7 @@ the same type makes the heads; the convolution packs them with its sizes into a 
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, SupportsIndex
 
@@ -19,13 +20,16 @@ from convattn.constructions.given_kernel import rank_heads
 from convattn.constructions.head_dimension import map_supports, split_heads
 from convattn.constructions.narrow_heads import fewest_narrow_heads
 from convattn.constructions.options import UNIFORM_WEIGHT, HeadOptions, read_options
+from convattn.constructions.register import limit_register, register_construction
 from convattn.constructions.row_basis import exact_entries, is_clearly_of_full_rank
-from convattn.constructions.table import CONSTRUCTIONS, Heads, Number
+from convattn.constructions.table import CONSTRUCTIONS, Number
 from convattn.encodings.base import PositionalEncoding, score_dtype
-from convattn.encodings.layer import AttentionLayer
+from convattn.encodings.layer import AttentionLayer, Register
 from convattn.operators.arrays import named_arguments
+from convattn.operators.roundoff import one_hot_sharpness
 
-LayerHeads = tuple[PositionalEncoding, Array | None, Array]  # with value maps and output maps
+# With value maps, output maps and the register.
+LayerHeads = tuple[PositionalEncoding, Array | None, Array, Register | None]
 
 
 @named_arguments
@@ -46,6 +50,8 @@ def conv_to_attention(
     num_heads: str | None = None,
     head_dim: SupportsIndex | None = None,
     epsilon: float | None = None,
+    border: str = "zeros",
+    causal: bool = False,
 ) -> AttentionLayer:
     """The attention layer that computes `conv` with this kernel, stride, dilation and padding.
 
@@ -60,8 +66,7 @@ def conv_to_attention(
             filled ring every query is interior, so that the same heads are exact at every size
             (S.pad). With `"CAUSAL"` one-hot heads (form="limit") give no weight to what follows;
             exact ones attend to it, and cancel it up to rounding. In both, a later token that is
-            infinite or NaN can reach earlier outputs, as 0·NaN is NaN: mask such tokens before the
-            layer.
+            infinite or NaN can reach earlier outputs, as 0·NaN is NaN: take `causal=True`.
         patch_size: P; the layer's tokens are P × P patches of the image.
         encoding: `"bias"` (L21 Theorem 1; exact by S.finite), `"quadratic"` (C20 Theorem 1),
             `"enumerated"` (S.dp2), `"polygon"` (S.polygon), `"rotary"` (N.rope; at most 1024
@@ -87,6 +92,15 @@ def conv_to_attention(
         epsilon: ε in (0, 1) of the limit form of num_heads="min" with head_dim; the result is off
             by about ε, and by κ·u of max|X|·Σ|W| with κ = 1 + 2/ε from the roundoff u of the
             kernel's dtype. None for √(2u).
+        border: `"zeros"` pads as said above. `"register"` adds one key instead, as a register
+            of a ViT but of value zero (S.registers): the tokens are the image's own, and the
+            result is the convolution padded with zeros as far as the kernel reaches. The exact form
+            of `"bias"` has two heads for each offset, the limit form of `"bias"` and `"quadratic"`
+            one, and needs twice the sharpness.
+        causal: Mask the keys after a query's own, for sequences with `padding="CAUSAL"`, which it
+            asks for and does not imply. Exact heads stay exact: their scores know the number of
+            keys that a query sees, zeros before the sequence included (S.causal). What is infinite
+            or NaN reaches no earlier output. No keys are kept from one call to the next.
 
     Returns:
         An `AttentionLayer` of dtype `kernel.dtype` for any image that P divides.
@@ -100,10 +114,12 @@ def conv_to_attention(
             kernel that reaches over 512 tokens; complex numbers; maps that overflow the kernel's
             dtype; a padding whose output is larger than the image; `num_heads="min"` with another
             encoding, a uniform weight, or a limit form but with head_dim; `epsilon` without that
-            form, outside (0, 1), or so small that κ·u > 2⁻⁷.
+            form, outside (0, 1), or so small that κ·u > 2⁻⁷; `border="register"` with another
+            encoding, another padding, or `num_heads`; `causal` with another padding, patches,
+            images, or `"scalar"`.
 
     Source: C20 Theorem 1; L21 Theorem 1; S.finite, S.dp1, S.dp2, S.polygon, S.headdim, S.width,
-        S.pad, N.rope.
+        S.pad, S.registers, S.causal, N.rope.
 
     >>> import convattn as ca
     >>> layer = ca.conv_to_attention([[[1.0]], [[2.0]], [[3.0]]])
@@ -118,6 +134,7 @@ def conv_to_attention(
         dilation=dilation,
         groups=groups,
         padding=padding,
+        causal=causal,
     )
     options = read_options(
         convolution.kernel.dtype,
@@ -129,7 +146,14 @@ def conv_to_attention(
         num_heads=num_heads,
         head_dim=head_dim,
         epsilon=epsilon,
+        border=border,
     )
+    if options.register and convolution.padding is not None:
+        raise ValueError(
+            f"border='register' with padding={padding!r}, which is {convolution.padding}, but "
+            "expected zeros as far as the kernel reaches, which a register stands for; leave "
+            "border out, or take padding='SAME_TORCH'"
+        )
     heads = offset_heads
     if options.fewest:
         heads = kernel_heads if options.head_dim is None else narrow_heads
@@ -143,11 +167,14 @@ def offset_heads(convolution: SourceConvolution, options: HeadOptions) -> LayerH
         ValueError: Where the maps overflow the kernel's dtype.
     """
     sharpness = None if options.sharpness is None else _as_float(options.sharpness)
-    encoding, maps = _constructed(
+    if options.register and sharpness is None:
+        sharpness = 2 * one_hot_sharpness(convolution.maps.dtype)
+    encoding, maps, register = _constructed(
         convolution.maps,
         convolution.geometry,
         options.encoding,
         options.exact,
+        options.register,
         _as_float(options.uniform_weight),
         sharpness,
     )
@@ -158,16 +185,21 @@ def offset_heads(convolution: SourceConvolution, options: HeadOptions) -> LayerH
             "entries; scale the kernel down, cast it to a wider dtype, or use form='limit'"
         )
     if options.head_dim is None:
-        return encoding, None, maps
+        return encoding, None, maps, register
+    offsets = convolution.geometry.heads
+    repeats = len(maps) // offsets if register is not None else 1  # heads with the same support
     supports = map_supports(
         convolution.geometry,
         (convolution.kernel.shape[-2], convolution.kernel.shape[-1]),
         convolution.groups,
         CONSTRUCTIONS[options.encoding].targeted,
-        len(maps),
+        len(maps) // repeats,
     )
+    supports = np.concatenate([supports] * repeats)
     origins, value, output = split_heads(maps, supports, options.head_dim)
-    return encoding.take_heads(origins), value, output
+    if register is not None:
+        register = replace(register, scores=register.scores[np.array(origins, int)])
+    return encoding.take_heads(origins), value, output, register
 
 
 def kernel_heads(convolution: SourceConvolution, options: HeadOptions) -> LayerHeads:
@@ -175,7 +207,7 @@ def kernel_heads(convolution: SourceConvolution, options: HeadOptions) -> LayerH
     if is_clearly_of_full_rank(convolution.rows):
         return offset_heads(convolution, options)
     encoding, maps = rank_heads(convolution, exact_entries(convolution.kernel))
-    return encoding, None, maps
+    return encoding, None, maps, None
 
 
 def narrow_heads(convolution: SourceConvolution, options: HeadOptions) -> LayerHeads:
@@ -193,7 +225,7 @@ def narrow_heads(convolution: SourceConvolution, options: HeadOptions) -> LayerH
         supports[:, 0, 0] |= not supports.any()  # a kernel of zeros keeps a head
         origins, value, output = split_heads(maps, supports, head_dim)
         if len(origins) < best[0].heads:
-            best = encoding.take_heads(origins), value, output
+            best = encoding.take_heads(origins), value, output, None
     fewer = fewest_narrow_heads(
         convolution.maps,
         convolution.geometry.offsets,
@@ -210,26 +242,31 @@ def narrow_heads(convolution: SourceConvolution, options: HeadOptions) -> LayerH
             "kernel is stored: they hold multiples of its entries; scale the kernel down, cast it "
             "to a wider dtype, or leave out num_heads"
         )
-    return fewer
+    return *fewer, None
 
 
-@partial(jax.jit, static_argnames=("geometry", "encoding", "exact"), inline=True)
+@partial(jax.jit, static_argnames=("geometry", "encoding", "exact", "register"), inline=True)
 def _constructed(
     maps: Array,
     geometry: ConvolutionGeometry,
     encoding: str,
     exact: bool,
+    register: bool,
     uniform_weight: Number,
     sharpness: Number | None,
-) -> Heads:
-    """The heads of a construction, and the map of each, as one program."""
+) -> tuple[PositionalEncoding, Array, Register | None]:
+    """The heads of a construction, the map of each, and the register, as one program."""
     construction = CONSTRUCTIONS[encoding]
     if exact and construction.exact is not None:
         inside = (uniform_weight > 0) & (uniform_weight < 1)
-        return construction.exact(maps, geometry, jnp.where(inside, uniform_weight, jnp.nan))
+        uniform_weight = jnp.where(inside, uniform_weight, jnp.nan)
+        if register:
+            return register_construction(maps, geometry, uniform_weight)
+        return *construction.exact(maps, geometry, uniform_weight), None
     if sharpness is not None:
         sharpness = jnp.where(sharpness > 0, sharpness, jnp.nan)
-    return construction.limit(maps, geometry, sharpness)
+    heads, blocks = construction.limit(maps, geometry, sharpness)
+    return heads, blocks, limit_register(heads) if register else None
 
 
 def _as_float(number: Number) -> Number:

@@ -1,7 +1,7 @@
 """A convolution as the constructions take it: read once, its token maps formed once."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, SupportsIndex
 
@@ -13,7 +13,7 @@ from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.li_output_map import expand_groups, token_bias, token_maps
 from convattn.constructions.row_basis import concrete_kernel, distinct_rows
 from convattn.encodings.base import PositionalEncoding
-from convattn.encodings.layer import AttentionLayer
+from convattn.encodings.layer import AttentionLayer, Register
 from convattn.operators.arrays import as_floats
 from convattn.operators.convolution import check_kernel
 from convattn.operators.integers import as_integer
@@ -30,6 +30,7 @@ class SourceConvolution:
         geometry: Its sizes.
         groups: How many groups of channels the kernel had.
         padding: What fills the ring, or None for zero tokens.
+        causal: Whether the keys after a query are masked.
     """
 
     kernel: Array
@@ -37,6 +38,7 @@ class SourceConvolution:
     geometry: ConvolutionGeometry
     groups: int = 1
     padding: Padding | None = None
+    causal: bool = False
 
     @classmethod
     def of(
@@ -49,6 +51,7 @@ class SourceConvolution:
         dilation: int | Sequence[int] = 1,
         groups: SupportsIndex = 1,
         padding: Any = "SAME",
+        causal: bool = False,
     ) -> "SourceConvolution":
         """Read the arguments of `conv`, and the size of the patches.
 
@@ -75,8 +78,15 @@ class SourceConvolution:
                 f"{tuple(map(sum, outside.reach))} on both sides of an axis together (S.pad); pad "
                 "the images before the layer"
             )
+        before = tuple((sum(pair), 0) for pair in outside.reach)
+        if causal and (outside.fill, outside.widths) != ("ZEROS", before):
+            raise ValueError(
+                f"causal=True with padding={outside}, but expected 'CAUSAL', whose outputs read "
+                "nothing that comes later, on a sequence; pass padding='CAUSAL', or leave causal "
+                "out"
+            )
         filled = None if outside.is_zero_ring else outside
-        return cls(expand_groups(kernel, groups), bias, geometry, groups, filled)
+        return cls(expand_groups(kernel, groups), bias, geometry, groups, filled, causal)
 
     @cached_property
     def maps(self) -> Array:
@@ -93,10 +103,17 @@ class SourceConvolution:
         return distinct_rows(concrete_kernel(self.kernel), self.geometry)[0]
 
     def layer(
-        self, encoding: PositionalEncoding, value: Array | None, output: Array | None
+        self,
+        encoding: PositionalEncoding,
+        value: Array | None,
+        output: Array | None,
+        register: Register | None = None,
     ) -> AttentionLayer:
         """The layer with these heads that stands for the convolution."""
-        return packed_layer(self.geometry, encoding, value, output, self.bias, self.padding)
+        parts = (encoding, value, output, self.bias, self.padding, register)
+        layer = replace(packed_layer(self.geometry, *parts), causal=self.causal)
+        layer.check_causal()
+        return layer
 
 
 def packed_layer(
@@ -106,8 +123,9 @@ def packed_layer(
     output: Array | None,
     bias: Array | None = None,
     padding: Padding | None = None,
+    register: Register | None = None,
 ) -> AttentionLayer:
-    """A layer with a geometry's sizes and ring; the bias is the convolution's, `[out]`."""
+    """A layer with a geometry's sizes and ring, none beside a register; the bias is `[out]`."""
     return AttentionLayer(
         encoding=encoding,
         value=value,
@@ -116,6 +134,7 @@ def packed_layer(
         patch_size=geometry.patch_size,
         stride=geometry.stride,
         dilation=geometry.dilation,
-        ring=geometry.ring,
+        ring=geometry.ring if register is None else ((0, 0),) * len(geometry.ring),
         padding=padding,
+        register=register,
     )

@@ -49,6 +49,7 @@ from convattn.operators.integers import as_integer
 from convattn.operators.shifts import Shift
 
 NONE = -1  # a place that is not taken
+LEAST_LIMIT = 2.0**20  # the largest weight of a limit form is more
 Place = tuple[int, Any]  # a coordinate, and its coefficients by offset
 
 
@@ -271,3 +272,24 @@ def usable_epsilon(epsilon: float | None, dtype: DTypeLike) -> float:
 def amplification_of(epsilon: float) -> float:
     """κ = 1 + 2/ε: how much larger the terms of a limit form can be than max|X|·Σ|W|."""
     return 1 + 2 / epsilon
+
+
+def price(encoding: MixtureEncoding, dtype: DTypeLike) -> str:
+    """What a limit form loses (S.price); empty for other mixtures, whose weights are small.
+
+    >>> price(MixtureEncoding(jnp.array([[0.0, 1.0], [1.0, 2.0]]), ((0,), (1,))), jnp.float32)
+    ''
+    """
+    weights, roundoff = np.asarray(encoding.weights, np.float64), float(jnp.finfo(dtype).eps) / 2
+    if weights.max() < LEAST_LIMIT:
+        return ""
+    rows = [row[row > 0] for row in weights]
+    epsilon = min((row.min() / row.max() for row in rows if len(row)), default=1.0)
+    if epsilon == 1:  # each head looks at one offset
+        return ""
+    return (
+        f"this limit form with ε = {epsilon:.2g} is off by up to about ε + κu = "
+        f"{epsilon + amplification_of(epsilon) * roundoff:.2g} of max|X|·Σ|W| (κ = 1 + 2/ε), the "
+        f"exact form by a few u = {roundoff:.2g}; that no ε does better than about √u, in the "
+        "worst case of rounding, is proved for one kernel of S.kernel, and open here (S.price)"
+    )

@@ -14,6 +14,7 @@ from convattn.operators.integers import as_integer
 
 UNIFORM_WEIGHT = 0.5  # for which 1/(1 - ε) and ε/(1 - ε) are exact in binary
 FORMS = {"exact": True, "limit": False}
+BORDERS = {"zeros": False, "register": True}
 
 
 class HeadOptions(NamedTuple):
@@ -27,6 +28,7 @@ class HeadOptions(NamedTuple):
         fewest: Whether as few heads as this kernel needs, in place of one for each offset.
         head_dim: d_H, or None for the width that each head needs.
         epsilon: ε of the limit form of the fewest narrow heads, or None for √(2u).
+        register: Whether a register stands for the zeros around the image.
     """
 
     encoding: str = "bias"
@@ -36,6 +38,7 @@ class HeadOptions(NamedTuple):
     fewest: bool = False
     head_dim: int | None = None
     epsilon: float | None = None
+    register: bool = False
 
 
 def read_options(
@@ -49,6 +52,7 @@ def read_options(
     num_heads: str | None = None,
     head_dim: SupportsIndex | None = None,
     epsilon: float | None = None,
+    border: str = "zeros",
 ) -> HeadOptions:
     """Read the options of `conv_to_attention`, and refuse what does not go together.
 
@@ -73,6 +77,7 @@ def read_options(
             f"form='exact' with encoding={encoding!r}, which is exact only as its sharpness goes "
             "to infinity; use encoding='bias' or 'scalar', or form='limit'"
         )
+    register = _read_border(border, encoding, exact)
     if sharpness is not None:
         if exact:
             raise ValueError(
@@ -100,10 +105,26 @@ def read_options(
                 f"num_heads={num_heads!r}, but expected 'min' or None (one head for each offset); "
                 "for a number of heads use approximate_conv"
             )
-        _require_usual(encoding, exact, uniform_weight, sharpness, width)
-    return HeadOptions(
-        encoding, exact, uniform_weight, sharpness, num_heads is not None, width, epsilon
-    )
+        _require_usual(encoding, exact, uniform_weight, sharpness, width, border)
+    fewest = num_heads is not None
+    return HeadOptions(encoding, exact, uniform_weight, sharpness, fewest, width, epsilon, register)
+
+
+def _read_border(border: Any, encoding: str, exact: bool) -> bool:
+    """Whether a register stands for the zeros around the image."""
+    if not isinstance(border, str) or border not in BORDERS:
+        raise ValueError(
+            f"border={border!r}, but expected 'zeros' (zero tokens around the image, or what "
+            "padding says) or 'register' (one key of zero value instead)"
+        )
+    if BORDERS[border] and encoding not in (("bias",) if exact else ("bias", "quadratic")):
+        form = "exact" if exact else "limit"
+        raise ValueError(
+            f"border='register' with encoding={encoding!r} in the {form} form, but expected "
+            "'bias', or 'quadratic' in the limit form: of no other a score of the register is "
+            "known; take one of these, or border='zeros'"
+        )
+    return BORDERS[border]
 
 
 def read_form(form: Any, default: bool) -> bool:
@@ -174,6 +195,7 @@ def _require_usual(
     uniform_weight: Number,
     sharpness: Number | None,
     head_dim: int | None,
+    border: str,
 ) -> None:
     """Refuse what the layers of the fewest heads do not have."""
     unusual = {
@@ -181,6 +203,7 @@ def _require_usual(
         f"uniform_weight={uniform_weight}": (_is_given(uniform_weight), str(UNIFORM_WEIGHT)),
         f"sharpness={sharpness}": (sharpness is not None, "None"),
         "form='limit'": (not exact and head_dim is None, "'exact'"),
+        f"border={border!r}": (border != "zeros", "'zeros'"),
     }
     for given, (is_unusual, expected) in unusual.items():
         if is_unusual:

@@ -64,7 +64,7 @@ def layer_attention(
     images: Float[np.ndarray, "images height width channels"] | None,
     image_size: tuple[int, int] | None,
 ) -> LayerAttention:
-    """The attention of a layer to the tokens of images; its ring stands among the other keys.
+    """The attention of a layer to the tokens of images; ring and register are other keys.
 
     Without content the attention is that of all images, and counts as that of two.
     """
@@ -95,7 +95,11 @@ def layer_attention(
 
     def flat(weights: np.ndarray) -> np.ndarray:
         found = weights.reshape(*weights.shape[:2], math.prod(grid), -1)
-        return found[..., order] if outside.any() else found
+        found = found[..., order] if outside.any() else found
+        if layer.register is None:
+            return found
+        rest = np.maximum(1 - found.sum(axis=-1, keepdims=True), 0)
+        return np.concatenate([rest, found], axis=-1)
 
     seen = flat(weights)
     at_mean = seen[:1]

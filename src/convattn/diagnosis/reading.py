@@ -32,6 +32,10 @@ ZEROS = (
 )
 ONE = "One image: what positions alone explain is not known."
 NOWHERE = "Queries and keys are taken as they are, without rotary positions."
+SCALED = (
+    "No tensor says whether positions are scaled with the images' size, as timm's ref_feat_shape "
+    "does: at another size than that of the training, give spacing=trained/present."
+)
 ROTARY = (
     "has the tensors of a network with rotary positions (RoPE; timm's vit_*_rope and vit_pe_*, "
     "DINOv3, PaddleOCR-VL), whose angles stand in no tensor: give rotary (--rotary timm, dinov3, "
@@ -196,7 +200,7 @@ def _of_transformer(
         raise ValueError(f"{file.name} {', and '.join(unknown)}")
     turns = None if rotary is None or rotary == "none" else rotary
     notes = [network.settings, *file.assumed.values()]
-    notes.append(NOWHERE if turns is None else f"Queries and keys turned by {rotary!r}.")
+    notes.append(NOWHERE if turns is None else f"Queries and keys turned by {rotary!r}. {SCALED}")
     rotary_of = turns if turns is None or callable(turns) else lambda width, grid: turns
     if network.assumed:
         notes.append(f"{network.heads} heads, assumed: {HEAD_DIM} features each.")

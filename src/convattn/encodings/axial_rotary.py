@@ -50,7 +50,7 @@ class AxialRotaryEncoding(RelativePosition):
         return RotaryEncoding(self.turns[axis][..., None], *parts)
 
     def shift_scores(
-        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int
+        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int | Array
     ) -> Float[Array, "heads shifts"]:
         """The sum over the axes."""
         check_axes(shifts, len(self.turns), "AxialRotaryEncoding")

@@ -31,7 +31,7 @@ class PositionalEncoding(Protocol):
         """The scores of every query (an image token) with every key (image or ring)."""
         ...
 
-    def head_gains(self, number_of_keys: int) -> Float[Array, "heads"] | None:
+    def head_gains(self, number_of_keys: int | Array) -> Float[Array, "heads"] | None:
         """A factor for each head's value map that depends on the number of keys, or none."""
         ...
 
@@ -87,7 +87,7 @@ class Encoding:
         held = getattr(self, name)
         return int((held[0] if isinstance(held, tuple) else held).shape[0])
 
-    def head_gains(self, number_of_keys: int) -> Float[Array, "heads"] | None:
+    def head_gains(self, number_of_keys: int | Array) -> Float[Array, "heads"] | None:
         """None: the value maps of most encodings need not know the number of keys."""
         return None
 
@@ -183,13 +183,15 @@ class RelativePosition(Encoding):
     """
 
     def shift_scores(
-        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int
+        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int | Array
     ) -> Float[Array, "heads shifts"]:
         """The score of each head at each shift."""
         raise NotImplementedError
 
     def positional_scores(self, grid: TokenGrid) -> Float[Array, "heads queries keys"]:
         """The scores of every query with every key, read from the table of shifts."""
+        if grid.ahead is not None:
+            return self.positional_scorer(grid)(jnp.arange(grid.queries[0]))
         table = self.shift_scores(grid.shifts, grid.number_of_keys)
         return table[:, grid.shift_index()]
 
@@ -214,15 +216,21 @@ class RelativePosition(Encoding):
 
         The keys of a query see a rectangle of the table of shifts: on an axis with n queries, key
         k of query q has the shift k - q in row k + (n - 1 - q), so that the rectangle begins at
-        n - 1 - q and is cut out in one piece.
+        n - 1 - q and is cut out in one piece. Under a causal mask each query has a table of its
+        own, that of as many keys as it sees.
         """
         sides = tuple(len(shifts) for shifts in grid.shift_ranges)
-        table = self.shift_scores(grid.shifts, grid.number_of_keys).reshape(self.heads, *sides)
+
+        def table_of(number_of_keys: Any) -> Float[Array, "heads *shifts"]:
+            return self.shift_scores(grid.shifts, number_of_keys).reshape(self.heads, *sides)
+
+        common = table_of(grid.number_of_keys) if grid.ahead is None else None
 
         def row(query: Int[Array, ""]) -> Float[Array, "heads keys"]:
             places = jnp.unravel_index(query, grid.queries)
             firsts = (n - 1 - place for n, place in zip(grid.queries, places, strict=True))
             starts = (jnp.zeros((), query.dtype), *firsts)
+            table = table_of(grid.visible_keys(query)) if common is None else common
             cut = lax.dynamic_slice(table, starts, (self.heads, *grid.keys))
             return cut.reshape(self.heads, grid.number_of_keys)
 

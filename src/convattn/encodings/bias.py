@@ -55,8 +55,8 @@ class BiasEncoding(OffsetTable):
         """How many entries the arrays hold."""
         return self.values.shape[1]
 
-    def scale(self, number_of_keys: int) -> Float[Array, ""]:
-        """M(N) = log(1 + N(1/ε - 1)), or one without a leak."""
+    def scale(self, number_of_keys: int | Array) -> Float[Array, ""]:
+        """M(N) = log(1 + N(1/ε - 1)), or one without a leak; N may be traced."""
         dtype = score_dtype(self.values)
         if self.uniform_weight is None:
             return jnp.ones((), dtype)
@@ -64,7 +64,7 @@ class BiasEncoding(OffsetTable):
         return jnp.log1p(number_of_keys * ((1 - uniform_weight) / uniform_weight))
 
     def shift_scores(
-        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int
+        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int | Array
     ) -> Float[Array, "heads shifts"]:
         """The entry of each shift, times M(N) if there is a leak."""
         dtype = score_dtype(self.values)

@@ -57,7 +57,7 @@ class EnumeratedEncoding(OffsetTable):
         return np.array([*self.codes, self.spare])[self.rows(shifts)]
 
     def shift_scores(
-        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int
+        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int | Array
     ) -> Float[Array, "heads shifts"]:
         """The centred form."""
         dtype = score_dtype(self.alpha, self.targets)

@@ -40,7 +40,7 @@ class GaussianEncoding(RelativePosition):
     root_precision: Num[Array, "heads axes axes"]
 
     def shift_scores(
-        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int
+        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int | Array
     ) -> Float[Array, "heads shifts"]:
         """The centred form."""
         check_axes(shifts, self.centers.shape[-1], "GaussianEncoding")

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Num
+from jaxtyping import Float, Num
 
-from convattn.encodings.base import PositionalEncoding
+from convattn.encodings.base import PositionalEncoding, score_dtype
 from convattn.operators.arrays import accumulation_dtype
 from convattn.operators.attention import HIGHEST
 from convattn.operators.padding import FilledAxis, Padding, filled_axes
@@ -82,6 +82,32 @@ class ContentScores:
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
+class Register:
+    """One key more, which has no place and whose value is zero, as a register of a ViT.
+
+    Attributes:
+        scores: What each head scores it with, at every query; finite.
+        per_token: Whether log N is added, N the number of tokens: then a head gives the register
+            e^score times as much weight as N keys of score zero together, at every image size.
+
+    Source: S.registers and S.padding of this project's ledger.
+
+    >>> shares = Register(jnp.log(jnp.array([1.0, 3.0])), True)
+    >>> jnp.exp(shares.at(4)).round(2).tolist()  # beside four tokens of weight one
+    [4.0, 12.0]
+    """
+
+    scores: Num[Array, "heads"]
+    per_token: bool = field(default=False, metadata={"static": True})
+
+    def at(self, number_of_tokens: int) -> Float[Array, "heads"]:
+        """The scores beside so many tokens, in at least float32."""
+        scores = self.scores.astype(score_dtype(self.scores))
+        return scores + math.log(number_of_tokens) if self.per_token else scores
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
 class AttentionLayer:
     """A multi-head self-attention layer on images; a pytree, so it can be jitted and trained.
 
@@ -95,6 +121,7 @@ class AttentionLayer:
         output: `[heads, head_dim, P_out²·out]`, or None for the identity.
         bias: `[P_out²·out]` or None.
         content: `ContentScores` or None.
+        register: `Register` or None.
 
     >>> import convattn as ca
     >>> ca.conv_to_attention(jnp.ones((3, 3, 1, 8)), stride=2)
@@ -109,6 +136,8 @@ class AttentionLayer:
     - `ring`: tokens (before, after) on each axis around those that are asked: zeros, which make
       the result zero-padded, or what `padding` says.
     - `padding`: what fills the ring before patches are cut, or None for zero tokens.
+    - `causal`: whether the keys after a query's last offset are masked; on sequences of pixels,
+      where that offset is the query's own token (`"CAUSAL"`).
     """
 
     encoding: PositionalEncoding
@@ -121,6 +150,8 @@ class AttentionLayer:
     dilation: tuple[int, ...] = field(default=(1, 1), metadata={"static": True})
     ring: Ring = field(default=((0, 0), (0, 0)), metadata={"static": True})
     padding: Padding | None = field(default=None, metadata={"static": True})
+    register: Register | None = None
+    causal: bool = field(default=False, metadata={"static": True})
 
     def __repr__(self) -> str:
         """One line: the heads, the features in and out of a token, and what is not the default."""
@@ -130,6 +161,8 @@ class AttentionLayer:
         parts = [f"{name}={sizes}" for name, sizes in named.items() if set(sizes) != {1}]
         parts += [] if self.padding is None else [f"padding={self.padding}"]
         parts += [] if self.content is None else ["content"]
+        parts += [] if self.register is None else ["a register"]
+        parts += ["causal"] if self.causal else []
         told = "".join(f", {part}" for part in parts)
         return (
             f"AttentionLayer({self.heads} heads of {type(self.encoding).__name__}{features}{told})"
@@ -139,6 +172,25 @@ class AttentionLayer:
     def heads(self) -> int:
         """The number of heads."""
         return self.encoding.heads
+
+    @property
+    def is_exact_form(self) -> bool:
+        """Whether it is the form of a construction that is exact at finite parameters."""
+        if self.register is not None:
+            return self.register.per_token
+        return getattr(self.encoding, "is_exact_form", False)
+
+    def require_no_register(self, what: str) -> None:
+        """Refuse a register where what is done knows tokens only.
+
+        Raises:
+            ValueError: For a layer with a register.
+        """
+        if self.register is not None:
+            raise ValueError(
+                f"the layer has a register, a key that is no token, but {what}; convert with "
+                "border='zeros'"
+            )
 
     @property
     def writes_stride_to_tokens(self) -> bool:
@@ -162,6 +214,21 @@ class AttentionLayer:
         """The dtype of the parameters that meet the images: value, output and bias maps."""
         parts = [part for part in (self.value, self.output, self.bias) if part is not None]
         return jnp.result_type(*parts) if parts else None
+
+    def check_causal(self) -> None:
+        """Refuse a causal mask on what has no order of tokens, or gains that know all keys."""
+        if self.causal and self.patch_size != (1,):
+            raise ValueError(
+                f"causal=True with patch_size={self.patch_size}, but expected sequences of pixels, "
+                "(1,): images have no order, and patches hold pixels that come later; leave causal "
+                "out, or take patch_size=1"
+            )
+        if self.causal and self.encoding.head_gains(1) is not None:
+            raise ValueError(
+                f"causal=True with {type(self.encoding).__name__}, whose value maps know one "
+                "number of keys, but expected scores that know it, as it differs by query; convert "
+                "with encoding='bias'"
+            )
 
     def token_grid(self, image_size: Sequence[int], border: str = "zeros") -> TokenGrid:
         """The tokens of an image of that size and the ring around them.
@@ -187,7 +254,8 @@ class AttentionLayer:
                 f"border={border!r}, but expected 'zeros' (the layer's own ring of zero tokens, "
                 "for the zero-padded convolution) or 'none' (the bare grid)"
             )
-        none = ((0, 0),) * len(self.ring)
+        self.check_causal()
+        none, ahead = ((0, 0),) * len(self.ring), self.ring[0][1] if self.causal else None
         if self.padding is not None:
             if border == "none":
                 raise ValueError(
@@ -196,7 +264,7 @@ class AttentionLayer:
                     "leave border out, or convert with padding='SAME_TORCH'"
                 )
             sides = (axis.tokens for axis in self.filled_axes(image_size))
-            return TokenGrid(tuple(sides), none)
+            return TokenGrid(tuple(sides), none, ahead)
         if any(side % p for side, p in zip(image_size, self.patch_size, strict=True)):
             raise ValueError(
                 f"images of {tuple(image_size)} pixels, but expected sides that patch_size="
@@ -204,7 +272,7 @@ class AttentionLayer:
                 "write symbolic sides as multiples, such as '2*height'"
             )
         sides = (side // p for side, p in zip(image_size, self.patch_size, strict=True))
-        return TokenGrid(tuple(sides), none if border == "none" else self.ring)
+        return TokenGrid(tuple(sides), none if border == "none" else self.ring, ahead)
 
     def filled_axes(self, image_size: Sequence[int]) -> tuple[FilledAxis, ...]:
         """How the ring is filled around an image of that size, for a layer with a `padding`.

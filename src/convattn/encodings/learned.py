@@ -44,7 +44,7 @@ class LearnedEncoding(RelativePosition):
     tables: tuple[Num[Array, "_ _"], ...]
 
     def shift_scores(
-        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int
+        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int | Array
     ) -> Float[Array, "heads shifts"]:
         """f_h(δ_1) + g_h(δ_2), each read from its table."""
         check_axes(shifts, len(self.tables), "LearnedEncoding")

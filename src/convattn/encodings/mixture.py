@@ -50,7 +50,7 @@ class MixtureEncoding(OffsetTable):
         return self.weights.shape[1]
 
     def shift_scores(
-        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int
+        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int | Array
     ) -> Float[Array, "heads shifts"]:
         """log(1 + N·w_hδ) at each shift."""
         dtype = score_dtype(self.weights)

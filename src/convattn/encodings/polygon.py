@@ -62,7 +62,7 @@ class PolygonEncoding(OffsetTable):
         return np.vstack([polygon_corners(len(self.offsets)), np.zeros((1, 2))])[self.rows(shifts)]
 
     def shift_scores(
-        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int
+        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int | Array
     ) -> Float[Array, "heads shifts"]:
         """The two products and their sum."""
         dtype = score_dtype(self.query)

@@ -44,7 +44,7 @@ class QuadraticEncoding(RelativePosition):
     centers: Num[Array, "heads axes"]
 
     def shift_scores(
-        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int
+        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int | Array
     ) -> Float[Array, "heads shifts"]:
         """The centred form: exact for integer centres, α a power of two and |δ - Δ|² below 2²⁴."""
         check_axes(shifts, self.centers.shape[-1], "QuadraticEncoding")

@@ -72,7 +72,7 @@ class QuadraticGridEncoding(RelativePosition):
         return jnp.stack([part[group] for part, group in zip(parts, groups, strict=True)], -1)
 
     def shift_scores(
-        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int
+        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int | Array
     ) -> Float[Array, "heads shifts"]:
         """The sum of the terms of the axes; exact where those of `QuadraticEncoding` are."""
         check_axes(shifts, len(self.centers), "QuadraticGridEncoding")

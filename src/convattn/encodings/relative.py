@@ -52,7 +52,7 @@ class RelativeEncoding(RelativePosition):
         return self.table[tuple((shifts + reach).T)].astype(dtype)
 
     def shift_scores(
-        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int
+        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int | Array
     ) -> Float[Array, "heads shifts"]:
         """v_h Ŵ_key,hᵀ r_δᵀ for each head and shift."""
         vectors = self.vectors(shifts)

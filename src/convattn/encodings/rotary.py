@@ -55,7 +55,7 @@ class RotaryEncoding(RelativePosition):
     largest_shift: tuple[int, ...] = field(default=(), metadata={"static": True})
 
     def shift_scores(
-        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int
+        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int | Array
     ) -> Float[Array, "heads shifts"]:
         """Whole turns are dropped before the angle is formed: exact where turns are dyadic."""
         check_axes(shifts, self.turns.shape[-1], "RotaryEncoding")

@@ -59,7 +59,7 @@ class ScalarEncoding(OffsetTable):
         return self.log_bases.shape[0]
 
     def shift_scores(
-        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int
+        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int | Array
     ) -> Float[Array, "heads shifts"]:
         """v_h times the single feature of each shift."""
         dtype = score_dtype(self.exponents, self.log_bases)
@@ -68,7 +68,7 @@ class ScalarEncoding(OffsetTable):
         feature = feature[self.rows(shifts)]
         return self.exponents[:, None].astype(dtype) * feature[None, :]
 
-    def head_gains(self, number_of_keys: int) -> Float[Array, "heads"]:
+    def head_gains(self, number_of_keys: int | Array) -> Float[Array, "heads"]:
         """Z_h(N) = N + Σ_δ (t_δ^h - 1), or Σ_δ t_δ^h in the limit form."""
         dtype = score_dtype(self.exponents, self.log_bases)
         powers = jnp.exp(

@@ -85,7 +85,8 @@ def apply_attention(
         `[batch, height', width', out]` of dtype `result_type(images, values)`. Softmax and sums run
         in at least float32. One infinite pixel may make every output NaN, where `conv` carries it
         no further than its kernel: an exact layer takes back what it has spread over all tokens,
-        and a weight of 0 times infinity is NaN.
+        and a weight of 0 times infinity is NaN. Of a causal layer it makes NaN the outputs of the
+        queries that see it, and reaches no earlier one.
 
     Raises:
         ValueError: For images whose rank, channels or sides do not fit the layer, for an unknown
@@ -132,11 +133,14 @@ def attend(
 ) -> Array:
     """`apply_attention`, after all is read and chosen."""
     tokens, wanted = _read_tokens(layer, images), place.wanted
+    tokens, is_lost = _without_lost(tokens, place.grid)
     if known_size(tokens.shape[0]) and layer.heads:
         result = selected.attend(layer, place.grid, tokens, options)
+        ranges = tuple(slice(side.start, side.stop, side.step) for side in wanted)
         if not selected.selective:
-            ranges = (slice(side.start, side.stop, side.step) for side in wanted)
             result = result[(slice(None), *ranges)]
+        if is_lost is not None:
+            result = jnp.where(is_lost[:, *ranges, None], jnp.nan, result)
     else:
         out = out_features(layer, tokens.shape[-1])
         result = jnp.zeros((tokens.shape[0], *map(count, wanted), out), sum_dtype(layer, tokens))
@@ -149,6 +153,19 @@ def attend(
         result_dtype = promoted(result_dtype, jnp.float32)
     outputs = unpatchify(result.astype(result_dtype), layer.output_patch_size)
     return outputs[(slice(None), *kept_outputs(layer, place))]
+
+
+def _without_lost(tokens: Array, grid: TokenGrid) -> tuple[Array, Array | None]:
+    """Under a causal mask: zeros for tokens that are not finite, and which queries see any.
+
+    A masked key has the weight 0, but 0·NaN is NaN: without this it would reach earlier queries.
+    """
+    if grid.ahead is None or not jnp.issubdtype(tokens.dtype, jnp.inexact):
+        return tokens, None
+    is_finite = jnp.isfinite(tokens).all(axis=-1)
+    lost = jnp.cumsum(~is_finite, axis=1) > 0
+    last = jnp.minimum(jnp.arange(grid.queries[0]) + grid.ahead, grid.queries[0] - 1)
+    return jnp.where(is_finite[..., None], tokens, 0), lost[:, last]
 
 
 def kept_outputs(layer: AttentionLayer, place: ImageGrid) -> tuple[slice, ...]:
@@ -167,9 +184,9 @@ class AttentionMaps(NamedTuple):
     Attributes:
         weights: `[heads, height, width, keys_height, keys_width]`, or `[heads, length, keys]` for
             sequences; with content scores a batch axis stands before. Every row sums to one over
-            its keys; dropout and the gains of an encoding are not in it. The queries are those at
-            stride 1, on a filled ring up to the last one that an output takes: on pixels output i
-            of a layer of stride s is that of query s·i.
+            its keys, or to less by what a register has; dropout and the gains of an encoding are
+            not in it. The queries are those at stride 1, on a filled ring up to the last one that
+            an output takes: on pixels output i of a layer of stride s is that of query s·i.
         ring: For each axis how many of the first and of the last keys stand outside the image. With
             patches that begin elsewhere than the image's own, which tokens belong to it is open:
             there, how many stand before and after those under the kernels' centres.

@@ -38,6 +38,7 @@ class BackEnd(NamedTuple):
             bias.
         work: `(layer, grid, batch, features, options)` to the `Work` of one forward pass.
         selective: Whether `attend` leaves out the queries that `options.wanted` does not name.
+        serves_registers: Whether a key without a place may be among the keys.
     """
 
     name: str
@@ -45,3 +46,12 @@ class BackEnd(NamedTuple):
     attend: Callable[[AttentionLayer, TokenGrid, Array, AttentionOptions], Array]
     work: Callable[..., Work]
     selective: bool = False
+    serves_registers: bool = False
+
+    def reason_to_refuse(
+        self, layer: AttentionLayer, grid: TokenGrid, options: AttentionOptions
+    ) -> str | None:
+        """Why it cannot serve, its own reason or a register that it does not know; or None."""
+        if layer.register is not None and not self.serves_registers:
+            return "it has a register, a key without a place; use dense or chunked"
+        return self.refusal(layer, grid, options)

@@ -20,13 +20,14 @@ from convattn.encodings.base import PositionalEncoding
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.backend import BackEnd, Work
 from convattn.fast.content import content_factors, content_scale
+from convattn.fast.dense import weights_beside_register
 from convattn.fast.dense import work as dense_work
 from convattn.fast.dropout import keep_scale
 from convattn.fast.maps import HeadMaps, arrange_maps, scaled, sum_dtype
 from convattn.fast.options import DEFAULT_OPTIONS, AttentionOptions
 from convattn.fast.products import product
 from convattn.operators.arrays import promoted
-from convattn.operators.attention import HIGHEST, attention_weights
+from convattn.operators.attention import HIGHEST
 from convattn.operators.relative_content import relative_scores
 from convattn.operators.shifts import TokenGrid
 
@@ -63,7 +64,8 @@ def attend(
     inner = np.ravel_multi_index(tuple(grid.query_positions.T), grid.keys).astype(np.int32)
 
     def block(queries: Int[Array, "block"]) -> Num[Array, "batch block out_features"]:
-        weights = _without_ring(attention_weights(scores(queries)), grid)
+        mask = grid.mask(queries)
+        weights = _without_ring(weights_beside_register(layer, grid, scores(queries), mask), grid)
         if options.dropout is not None:
             pairs = queries[:, None], jnp.asarray(inner)
             scale = keep_scale(options.dropout, batch, layer.heads, *pairs, weights.dtype)
@@ -187,4 +189,4 @@ def work(
     return whole._replace(calls=whole.calls * blocks)
 
 
-CHUNKED = BackEnd("chunked", refusal, attend, work)
+CHUNKED = BackEnd("chunked", refusal, attend, work, serves_registers=True)

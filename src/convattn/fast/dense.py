@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Float, Num
+from jaxtyping import Bool, Float, Num
 
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.backend import BackEnd, Work
@@ -70,7 +70,7 @@ def work(
 def softmax_weights(
     layer: AttentionLayer, grid: TokenGrid, keys: Num[Array, "batch keys features"] | None
 ) -> Float[Array, "heads queries keys"] | Float[Array, "batch heads queries keys"]:
-    """The attention weights of a layer on a grid: every row sums to one.
+    """The attention weights of a layer on a grid: every row sums to one, or to less by a register.
 
     They have a batch axis if the layer has content scores. `keys` None stands for an image of
     zeros.
@@ -81,7 +81,30 @@ def softmax_weights(
             keys = jnp.zeros((1, grid.number_of_keys, layer.content.query.shape[1]), scores.dtype)
         inner = np.ravel_multi_index(tuple(grid.query_positions.T), grid.keys)
         scores = scores[None] + layer.content.scores(keys[:, inner], keys, grid)
-    return attention_weights(scores)
+    return weights_beside_register(layer, grid, scores, grid.mask())
+
+
+def weights_beside_register(
+    layer: AttentionLayer,
+    grid: TokenGrid,
+    scores: Float[Array, "*batch heads queries keys"],
+    mask: Bool[Array, "queries keys"] | None = None,
+) -> Float[Array, "*batch heads queries keys"]:
+    """Softmax over the keys and the register, if there is one, which has the rest of each row.
+
+    A mask is for layers without a register.
+
+    >>> import convattn as ca
+    >>> layer = ca.conv_to_attention(jnp.ones((1, 1, 1)), border="register")
+    >>> weights = weights_beside_register(layer, TokenGrid((3,), layer.ring), jnp.zeros((2, 1, 3)))
+    >>> weights.sum(-1).round(3).tolist()  # the register has 1/2 and 3/4
+    [[0.5], [0.25]]
+    """
+    if layer.register is None:
+        return attention_weights(scores, mask)
+    rest = layer.register.at(grid.number_of_keys)[:, None, None]
+    rest = jnp.broadcast_to(rest, (*scores.shape[:-1], 1))
+    return attention_weights(jnp.concatenate([scores, rest], axis=-1))[..., :-1]
 
 
 def with_gains(
@@ -99,4 +122,4 @@ def layer_weights(
     return with_gains(layer, softmax_weights(layer, grid, keys), grid)
 
 
-DENSE = BackEnd("dense", refusal, attend, work)
+DENSE = BackEnd("dense", refusal, attend, work, serves_registers=True)

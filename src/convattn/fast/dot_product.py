@@ -30,6 +30,8 @@ def refusal(layer: AttentionLayer, grid: TokenGrid, options: AttentionOptions) -
     """Layers without content, in float64, with dropout, or at two precisions at once."""
     if layer.content is None:
         return _WITHOUT_CONTENT
+    if grid.ahead is not None:
+        return "it has a causal mask, which its scores do not hold; use chunked or dense"
     given = [getattr(leaf, "dtype", None) for leaf in jax.tree.leaves(layer)]
     if jnp.float64 in (*given, options.tokens_dtype):
         return (

@@ -50,7 +50,7 @@ def choose_backend(
         return _serving_symbolic(name, layer, grid, options)
     if name == "auto":
         return cheapest(layer, grid, tokens, options)
-    reason = BACK_ENDS[name].refusal(layer, grid, options)
+    reason = BACK_ENDS[name].reason_to_refuse(layer, grid, options)
     if reason is not None:
         raise ValueError(f"backend={name!r} cannot serve this layer: {reason}")
     return BACK_ENDS[name]
@@ -60,7 +60,7 @@ def _serving_symbolic(
     name: str, layer: AttentionLayer, grid: TokenGrid, options: AttentionOptions
 ) -> BackEnd:
     """The shift back end, which alone forms no table from the size of the grid."""
-    reason = SHIFT.refusal(layer, grid, options)
+    reason = SHIFT.reason_to_refuse(layer, grid, options)
     if reason is None and name in ("auto", "shift"):
         return SHIFT
     remedy = "export with concrete sizes, only the batch symbolic"
@@ -88,7 +88,7 @@ def cheapest(
         for name, back_end in BACK_ENDS.items()
         if (name != "windowed" or options.windows is not None)
         and not (too_large and name in _HOLD_WEIGHTS)
-        and back_end.refusal(layer, grid, options) is None
+        and back_end.reason_to_refuse(layer, grid, options) is None
     }
     return BACK_ENDS[min(expected, key=expected.__getitem__)]
 

@@ -22,7 +22,7 @@ span C - 1 directions); here these are left out. It leaves all else at PyTorch's
 stays as it was given.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -38,7 +38,7 @@ from convattn.networks.vision_transformer.state_dicts import (
     with_parts,
 )
 from convattn.networks.vision_transformer.token_grid import token_grid
-from convattn.operators.integers import as_integer
+from convattn.operators.integers import as_integer, per_axis
 
 DEVIATION, OTHERS = 0.02, 1e-6  # of weights and positions; of class and register tokens
 SCORES, MAPS = 0.7, 0.4  # α = β of mimetic initialisation
@@ -118,15 +118,20 @@ def mimetic(
 
 
 def impulse(
-    parameters: Parameters, *, heads: int | None = None, seed: int = 0
+    parameters: Parameters,
+    *,
+    heads: int | None = None,
+    seed: int = 0,
+    image_size: int | Sequence[int] | None = None,
 ) -> dict[str, np.ndarray]:
     """Scores fitted to 3 × 3 impulses by the positions, which are made larger; all else stays.
 
     Args:
         parameters, heads, seed: As for `truncated_normal`.
+        image_size: Pixels on each axis; None where the positions are those of a square.
 
     Raises:
-        ValueError: As `mimetic`, and without added positions of a square grid.
+        ValueError: As `mimetic`, and without added positions of that size, or of a square.
 
     Source: Zheng et al. 2025 (arXiv:2505.19985).
     """
@@ -138,7 +143,8 @@ def impulse(
                 "the parameters have no added positions (pos_embed, position_embeddings), but "
                 "expected them: impulses are read off them"
             )
-        grid = token_grid(model, None)
+        sides = None if image_size is None else per_axis(image_size, 2, "image_size")
+        grid = token_grid(model, None if sides is None else (sides[0], sides[1]))
         positions = POSITIONS * model.positions
         grids.append((grid, positions[-grid[0] * grid[1] :]))
         return replace(model, positions=positions)

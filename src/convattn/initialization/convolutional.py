@@ -107,7 +107,8 @@ def convolutional(
         image_range: The least and the largest number that an image holds as the model takes it, one
             number for all channels or one for each. (-1, 1): bytes normalised with 0.5 and 0.5.
         image_size: Pixels. Without it the grid is taken for a square, if the number of positions
-            allows it (16 positions are 4 × 4 tokens, and not 3 × 5 and a class token).
+            allows it; of 16 positions and a class token it must be said, as they may be those of
+            4 × 4 tokens, or of 3 × 5 and the class token.
         border: `"class"`, the default with a class token or registers, of which the first counts;
             `"edge"`, the default without one; `"circular"`. With rotary positions `"edge"` alone.
         rotary: How queries and keys are turned, if they are. Biases of queries and keys then make

@@ -15,11 +15,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
-from convattn.constructions.linear_map import layer_maps, linear_map
+from convattn.constructions.linear_map import layer_maps
 from convattn.constructions.recovery import attention_to_conv
 from convattn.encodings.layer import AttentionLayer
+from convattn.fast.dense import layer_weights
 from convattn.operators.arrays import promoted
 from convattn.operators.attention import HIGHEST
 from convattn.operators.roundoff import unit_roundoff
@@ -45,50 +47,94 @@ def recovered_kernel(
     >>> kernel.ravel().tolist(), float(uniform), float(rounded)
     ([0.0, 1.0, 2.0, 3.0, 4.0, 5.0], 0.0, 0.0)
     """
-    maps = layer_maps(layer, promoted(layer.dtype or jnp.float32, jnp.float32))
-    assert maps is not None
+    maps = _maps(layer)
     each = jnp.eye(layer.heads, dtype=maps.dtype)[:, None, :]
     heads = replace(layer, value=None, output=each)
     shares, _, _ = attention_to_conv(heads, tuple(kernel_size), image_size=image_size)
-    heads = replace(heads, padding=None)  # the first query then has a key that is far
     kernel = jnp.einsum("...h,hio->...io", shares[..., 0, :], maps, precision=HIGHEST)
-    axes = len(kernel_size)
-    far = linear_map(heads, image_size)[(*(-1,) * axes, *(0,) * axes, 0)]
-    weights = far * heads.token_grid(image_size).number_of_keys
+    return kernel, *uniform_part(layer, kernel, image_size)
+
+
+def uniform_part(
+    layer: AttentionLayer, kernel: Array, image_size: Sequence[int]
+) -> tuple[Array, Array]:
+    """|N·Σ_h u_h W_h|/|kernel| for each pixel of an output, and what rounding of it there can be.
+
+    Args:
+        layer: Without content.
+        kernel: The nearest one.
+        image_size: From `recovery_size`.
+    """
+    maps = _maps(layer)
+    bare = replace(layer, padding=None)  # the last query then has a key that is far
+    grid = bare.token_grid(image_size)
+    rows = layer_weights(bare, grid, None).reshape(layer.heads, -1, grid.number_of_keys)
+    first = np.ravel_multi_index(tuple(grid.query_positions[0]), grid.keys)
+    weights = rows[:, -1, first].astype(maps.dtype) * grid.number_of_keys
     uniform = jnp.linalg.norm(jnp.einsum("h,hio->io", weights, maps, precision=HIGHEST))
     terms = jnp.abs(weights) @ jnp.linalg.norm(maps.reshape(layer.heads, -1), axis=1)
-    whole = jnp.linalg.norm(kernel)
+    whole = jnp.linalg.norm(kernel) * math.prod(layer.output_patch_size) ** 0.5
     terms = terms / jnp.where(whole > 0, whole, 1)
     uniform = uniform / jnp.where(whole > 0, whole, 1)
     computed, stored = (
         4 * layer.heads * unit_roundoff(dtype) * terms
         for dtype in (maps.dtype, layer.dtype or jnp.float32)
     )
-    cancels = getattr(layer.encoding, "is_exact_form", False)
-    return kernel, jnp.where(uniform > computed, uniform, 0), stored if cancels else 0 * stored
+    cancels = layer.is_exact_form
+    return jnp.where(uniform > computed, uniform, 0), stored if cancels else 0 * stored
+
+
+def another_size(
+    layer: AttentionLayer, kernel_size: Sequence[int], image_size: Sequence[int]
+) -> tuple[int, ...]:
+    """Sides unlike these, on which a layer is compared once more: twice as large, if there is room.
+
+    >>> from convattn.constructions.conversion import conv_to_attention
+    >>> another_size(conv_to_attention(jnp.ones((3, 1, 1))), (3,), (20,))
+    (40,)
+    """
+    sides = recovery_size(layer, kernel_size, [2 * side for side in image_size])
+    if any(one == other for one, other in zip(sides, image_size, strict=True)):
+        return tuple(side + p for side, p in zip(sides, layer.patch_size, strict=True))
+    return sides
+
+
+def _maps(layer: AttentionLayer) -> Array:
+    maps = layer_maps(layer, promoted(layer.dtype or jnp.float32, jnp.float32))
+    assert maps is not None
+    return maps
 
 
 def recovery_size(
     layer: AttentionLayer, kernel_size: Sequence[int], image_size: Sequence[int] | None
 ) -> tuple[int, ...]:
-    """The sides at which a kernel is read: four times the kernel and more, or those of an image.
+    """The sides at which a kernel is read: over four times the kernel's tokens, or an image's.
 
-    Every tap joins two pixels there, and the first query has a key beyond all offsets. Larger sides
-    are cut so that the attention of all heads has at most 2²⁶ entries.
+    Every tap joins two pixels there, so do the pixels that a head reads at the far side of the
+    layer's own ring, and the last query has a key beyond all offsets. Larger sides are cut so that
+    the attention of all heads has at most 2²⁶ entries.
 
     >>> from convattn.constructions.conversion import conv_to_attention
     >>> layer = conv_to_attention(jnp.ones((3, 1, 1)), dilation=2)
     >>> recovery_size(layer, (3,), None), recovery_size(layer, (3,), (4,))
     ((24,), (6,))
+    >>> recovery_size(conv_to_attention(jnp.ones((31, 1, 1))), (3,), (4,))
+    (17,)
     """
-    sizes = [
-        (d * (k - 1), s) for k, d, s in zip(kernel_size, layer.dilation, layer.stride, strict=True)
-    ]
-    smallest = tuple(reach + step + 1 for reach, step in sizes)
-    asked = tuple(4 * reach + 8 for reach, _ in sizes) if image_size is None else image_size
+    patch = layer.patch_size
+    own = [(p * a, p * b) for p, (a, b) in zip(patch, layer.ring, strict=True)]
+    if layer.padding is not None:
+        own = list(layer.padding.reach)
+
+    def tokens(pixels: Sequence[int]) -> tuple[int, ...]:
+        return tuple(-(-n // p) for n, p in zip(pixels, patch, strict=True))
+
+    reach = [d * (k - 1) for k, d in zip(kernel_size, layer.dilation, strict=True)]
+    far = zip(reach, own, layer.stride, strict=True)
+    smallest = tokens([max(taps, *pair) + step + 1 for taps, pair, step in far])
+    many = tuple(4 * n + 8 for n in tokens(reach))
+    asked = many if image_size is None else tokens(image_size)
     sides = tuple(map(max, asked, smallest))
     while layer.heads * math.prod(sides) ** 2 > _MAX_ENTRIES and sides != smallest:
-        sides = tuple(
-            max(3 * side // 4, least) for side, least in zip(sides, smallest, strict=True)
-        )
-    return sides
+        sides = tuple(max(3 * n // 4, least) for n, least in zip(sides, smallest, strict=True))
+    return tuple(n * p for n, p in zip(sides, patch, strict=True))

@@ -25,7 +25,7 @@ from convattn.encodings.bias import BiasEncoding
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.grouped import grouped_attention
 from convattn.fast.selection import BACK_ENDS
-from convattn.networks.recovered_kernel import recovered_kernel, recovery_size
+from convattn.networks.recovered_kernel import another_size, recovered_kernel, recovery_size
 from convattn.networks.transformation.contents import SCOPE
 from convattn.networks.transformation.report import largest
 from convattn.nnx.conv_arguments import check_conv, flax_padding, hashable, refuse
@@ -45,6 +45,7 @@ FIXED = {
     "offsets",
     "ring",
     "filled",
+    "causal",
 }
 FIXED -= {"self", "dtype", "precision"}
 KERNEL_INIT, BIAS_INIT = nnx.initializers.lecun_normal(), nnx.initializers.zeros_init()
@@ -57,14 +58,17 @@ class RecoveredConv(NamedTuple):
         conv: `nnx.Conv`.
         distance: The largest difference of the outputs on an image of random integers from 0 to 7,
             relative to the largest output of the layer; of one that was not trained, rounding.
+            The image has another size than that on which the kernel was fitted.
         uniform: The part that every output takes from the mean of the whole image, relative to the
             kernel, in the Frobenius norm: zero up to rounding while the uniform head of an exact
             layer cancels that of the others.
+        image_size: The pixels of that image.
     """
 
     conv: nnx.Conv
     distance: float
     uniform: float
+    image_size: tuple[int, ...]
 
 
 class AttentionConv(nnx.Module):
@@ -80,14 +84,18 @@ class AttentionConv(nnx.Module):
             form.
         head_dim: The width of every head; wider maps are split over several heads.
         backend: As `apply_attention` takes it.
+        causal: Mask the keys after a query's own, with `padding="CAUSAL"`, as `conv_to_attention`
+            does.
         input_dilation, mask: Refused: attention reads each token of the image, and all of them.
+        border: As for `conv_to_attention`, but `"register"` is refused.
 
     Attributes:
         scores: `[heads, offsets]`, the biases; in units of M(N) for the exact form.
         uniform_weight_logit: log(ε/(1 - ε)), so that training cannot leave (0, 1); None in the
             limit form.
-            With `"CAUSAL"` a layer at finite scores attends to what follows as well, and takes it
-            back up to rounding; the limit form gives it no weight (a NaN there still spreads).
+            With `"CAUSAL"`, but without `causal=True`, a layer at finite scores attends to what
+            follows as well, and takes it back up to rounding; the limit form gives it no weight (a
+            NaN there still spreads).
         value: `[heads, in/groups, head_dim]` or None.
         output: `[heads, in/groups or head_dim, out]`.
         bias: `[out]` or None.
@@ -123,6 +131,8 @@ class AttentionConv(nnx.Module):
         uniform_weight: float = 0.5,
         head_dim: int | None = None,
         backend: str = "auto",
+        border: str = "zeros",
+        causal: bool = False,
         rngs: nnx.Rngs,
     ) -> None:
         if not hasattr(rngs, "params"):
@@ -130,6 +140,11 @@ class AttentionConv(nnx.Module):
         size = tuple(kernel_size) if isinstance(kernel_size, Sequence) else (kernel_size,)
         axes = len(size)
         refuse(input_dilation, mask, axes)
+        if border != "zeros":
+            raise ValueError(
+                f"border={border!r}, but expected 'zeros': this module has a ring; for a register "
+                "take conv_to_attention(kernel, border='register') and apply_attention"
+            )
         self.kernel_size = per_axis(size, axes, "kernel_size")
         self.strides = per_axis(1 if strides is None else strides, axes, "strides")
         spread = 1 if kernel_dilation is None else kernel_dilation
@@ -157,10 +172,12 @@ class AttentionConv(nnx.Module):
             padding=flax_padding(
                 self.padding, self.kernel_size, self.kernel_dilation, self.strides
             ),
+            causal=causal,
         )
         encoding = layer.encoding
         assert isinstance(encoding, BiasEncoding)
         self.offsets, self.ring, self.filled = encoding.offsets, layer.ring, layer.padding
+        self.causal = causal
         self.scores = nnx.Param(encoding.values)
         weight = encoding.uniform_weight
         logit = None if weight is None else nnx.Param(jax.scipy.special.logit(weight))
@@ -178,7 +195,7 @@ class AttentionConv(nnx.Module):
             kernel: `[K_1, K_2, in/groups, out]`, or `[K, in/groups, out]`.
             bias: `[out]` or none.
             options: strides, padding, kernel_dilation, feature_group_count, dtype, precision,
-                form, uniform_weight, head_dim and backend, as above.
+                form, uniform_weight, head_dim, backend and causal, as above.
 
         >>> layer = AttentionConv.from_kernel(jnp.ones((3, 1, 1)), padding="CIRCULAR")
         >>> layer(jnp.array([[[1.0], [2.0], [4.0], [8.0]]])).ravel().round(4).tolist()
@@ -217,7 +234,7 @@ class AttentionConv(nnx.Module):
                 Of a module that is scanned or vmapped it may hold those of all steps, stacked on
                 its first axes; so does the layer then. Where the shapes of kernel and bias do not
                 tell these axes from others, `conv.kernel.set_metadata(stack_axis=0)` says so.
-            options: form, uniform_weight, head_dim and backend, as above.
+            options: form, uniform_weight, head_dim, backend and causal, as above.
 
         Raises:
             ValueError: For another, saying which it is.
@@ -271,6 +288,7 @@ class AttentionConv(nnx.Module):
             dilation=self.kernel_dilation,
             ring=self.ring,
             padding=self.filled,
+            causal=self.causal,
         )
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -360,7 +378,7 @@ class AttentionConv(nnx.Module):
             image_size: Its pixels on each axis; by default four times the kernel and more.
 
         >>> kernel = jnp.arange(18.0).reshape(3, 3, 1, 2)
-        >>> conv, distance, _ = AttentionConv.from_kernel(kernel, form="limit").to_conv()
+        >>> conv, distance, *_ = AttentionConv.from_kernel(kernel, form="limit").to_conv()
         >>> bool((conv.kernel[...] == kernel).all()), distance < 1e-6
         (True, True)
         """
@@ -386,9 +404,10 @@ class AttentionConv(nnx.Module):
         conv.kernel = type(self.output)(kernel.astype(self.output[...].dtype))
         conv.bias = None if self.bias is None else type(self.bias)(self.bias[...])
         dtype = self.dtype or self.output[...].dtype
-        image = jax.random.randint(jax.random.key(0), (1, *sides, self.in_features), 0, 8)
+        other = another_size(layer, self.kernel_size, image_size or sides)
+        image = jax.random.randint(jax.random.key(0), (1, *other, self.in_features), 0, 8)
         distance = relative_difference(self, conv, image.astype(dtype))
-        return RecoveredConv(conv, distance, float(uniform))
+        return RecoveredConv(conv, distance, float(uniform), other)
 
     def _stacked_conv(self, image_size: Sequence[int] | None) -> RecoveredConv:
         """That of each step of a module that is scanned or vmapped, stacked as they were."""
@@ -405,6 +424,7 @@ class AttentionConv(nnx.Module):
             nnx.merge(convs[0][0], stacked),
             float(np.max([step.distance for step in steps])),
             float(np.max([step.uniform for step in steps])),
+            steps[0].image_size,
         )
 
 

@@ -20,20 +20,23 @@ from flax import nnx
 from jax import Array
 
 from convattn.networks.transformation.attention_of import attention_of
+from convattn.networks.transformation.contents import remaining_convolutions
 from convattn.networks.transformation.report import (
     LayerReport,
     Measured,
     RecoveredLayer,
     Report,
     largest,
+    largest_told,
     output_difference,
-    remaining_convolutions,
     reported,
 )
 from convattn.nnx.attention_conv import AttentionConv, relative_difference
 from convattn.nnx.foreign import require_module
 from convattn.nnx.watching import Observed, observed, rest_is_same
 from convattn.operators.arrays import is_traced
+
+GOLDEN = (5**0.5 - 1) / 2  # its multiples are spread over the unit interval
 
 
 class Converted(NamedTuple):
@@ -71,6 +74,9 @@ def to_attention(
             of their own, those whose kernel a wrapper computes (`nnx.WeightNorm`,
             `nnx.SpectralNorm`), and outputs larger than the image; leave such a layer out with
             `where`. For a model of another framework.
+
+    What the report says, it says of the example: attention does not follow kernels that depend on
+    an argument or the input, which shows only where they are others than the model holds.
 
     Under `jax.jit` or `jax.eval_shape` the model is made, and nothing is measured. Compiled parts
     of the model are run step by step once more, to see the inputs of their layers.
@@ -111,7 +117,8 @@ def to_attention(
             is_held = conv is observation.watch.modules[path]
             own = layer if is_held else AttentionConv.from_conv(conv, **options)
             bound = _convolution_bound(conv, inputs, **options)
-            measured.append(Measured(largest([own(inputs) - outputs]), bound, largest([outputs])))
+            off, size = largest([own(inputs) - outputs]), largest_told(inputs, outputs)
+            measured.append(Measured(off, bound, size))
         layers.append(reported(path, layer.heads, layer.feature_group_count, measured))
     difference, most, same = output_difference(expected, result) or (None, None, None)
     layers_of = partial(_modules_at, AttentionConv, attention_layers)
@@ -171,7 +178,7 @@ def _require_held_kernels(
 ) -> None:
     """Refuse layers that are called with another kernel than the model holds.
 
-    All variables of a copy but its random streams are moved first, up and down by one, or up alone,
+    All variables of a copy but its random streams are moved first, up and down, or up alone,
     or without the integers and booleans, where the model does not run so. So a kernel that is
     computed from others shows also where an earlier call has left it in its place, where a copy of
     the layer is called, and where kernels are projected that were in their set before. Inside
@@ -214,7 +221,9 @@ def _refuse_other_kernels(convs: Mapping[str, Any], observation: Observed) -> No
 
 
 def _moved(parameter: Array, down: bool, whole: bool) -> Array:
-    """Another value of the same kind: one more, or one less in every other place.
+    """Another value of the same kind: up to two more, or as much less in every other place.
+
+    The steps differ from place to place, so that no mean, sum or rounding of them stays the same.
 
     Args:
         parameter: Of any dtype; what is true becomes false.
@@ -225,8 +234,9 @@ def _moved(parameter: Array, down: bool, whole: bool) -> Array:
         is_bool = parameter.dtype == bool
         is_number = is_bool or jnp.issubdtype(parameter.dtype, jnp.integer)
         return parameter if not (whole and is_number) else ~parameter if is_bool else parameter + 1
-    signs = 1 - 2 * (np.arange(parameter.size) % 2 * down).reshape(parameter.shape)
-    return parameter + jnp.asarray(signs, parameter.dtype)
+    places = np.arange(parameter.size)
+    steps = (1 + places * GOLDEN % 1) * (1 - 2 * (places % 2 * down))
+    return parameter + jnp.asarray(steps.reshape(parameter.shape), parameter.dtype)
 
 
 def _is_kernel_or_step(called: np.ndarray, held: np.ndarray) -> bool:
@@ -283,8 +293,9 @@ def to_convolution(
     Args:
         model: From `to_attention`, trained or not.
         example, call: As for `to_attention`. With an example each layer is compared on its own
-            inputs there, and the outputs of the two models are compared; without one, and where its
-            inputs could not be seen, a layer is compared on a random image, which the report says.
+            inputs there and on a random image of another size, and the outputs of the two models
+            are compared, at the size of the example; without one, and where its inputs could not be
+            seen or are zeros, a layer is compared on the random image alone, which the report says.
 
     Raises:
         ValueError: For a model without any.
@@ -319,15 +330,18 @@ def to_convolution(
         sides = calls[0].inputs.shape[-1 - len(layer.strides) : -1] if calls else None
         if id(layer) not in made:
             made[id(layer)] = layer.to_conv(sides)
-        conv, distance, uniform = made[id(layer)]
+        conv, elsewhere, uniform, other = made[id(layer)]
         distances = []
         for own, inputs, _ in calls:
+            if largest([inputs]) == 0:
+                continue
             is_held = observation is not None and own is observation.watch.modules[site.path]
             near = conv if is_held else own.to_conv(sides).conv
             distances.append(relative_difference(own, near, inputs))
-        if distances:
-            distance = float(np.max(distances))
-        layers.append(RecoveredLayer(site.path, distance, uniform, bool(distances)))
+        distance = float(np.max(distances)) if distances else elsewhere
+        layers.append(
+            RecoveredLayer(site.path, distance, uniform, bool(distances), elsewhere, other)
+        )
         site.put(conv)
     if example is None:
         return Recovered(root[0], Report(tuple(layers)))

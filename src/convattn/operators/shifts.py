@@ -16,7 +16,7 @@ Every source is translated into it here, and nowhere else:
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.export import is_symbolic_dim
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 
 Shift = tuple[int, ...]
 
@@ -137,14 +137,18 @@ class TokenGrid:
     Args:
         queries: Tokens on each axis, without the ring.
         ring: For each axis, how many zero tokens stand before and after.
+        ahead: Of a causal sequence, how many keys after its own a query sees; None sees all.
 
     >>> grid = TokenGrid((4, 5), ((1, 1), (0, 2)))
     >>> grid.keys, grid.number_of_keys, grid.shift_ranges
     ((6, 7), 42, (range(-4, 5), range(-4, 7)))
+    >>> TokenGrid((3,), ((2, 0),), ahead=0).visible_keys().tolist()
+    [3, 4, 5]
     """
 
     queries: tuple[int, ...]
     ring: tuple[tuple[int, int], ...]
+    ahead: int | None = field(default=None, repr=False)
 
     @property
     def keys(self) -> tuple[int, ...]:
@@ -157,6 +161,20 @@ class TokenGrid:
     def number_of_keys(self) -> int:
         """N of the papers: all tokens, ring included."""
         return math.prod(self.keys)
+
+    def visible_keys(self, queries: Int[Array, "*block"] | None = None) -> Any:
+        """How many keys, the first ones, some or all queries see; N without a causal mask."""
+        if self.ahead is None:
+            return self.number_of_keys
+        if queries is None:
+            queries = jnp.arange(self.queries[0])
+        return jnp.minimum(self.ring[0][0] + queries + self.ahead + 1, self.number_of_keys)
+
+    def mask(self, queries: Array | None = None) -> Bool[Array, "*block keys"] | None:
+        """Which keys some or all queries see, or None where each sees all."""
+        if self.ahead is None:
+            return None
+        return jnp.arange(self.number_of_keys) < self.visible_keys(queries)[..., None]
 
     @property
     def shift_ranges(self) -> tuple[range, ...]:

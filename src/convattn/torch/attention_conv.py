@@ -19,6 +19,9 @@ Three back ends compute this function, whatever the parameters are:
       out_q = Σ_δ X_(q+δ) (Σ_h a_hδ W_h) + (Σ_k X_k)(Σ_h c_h W_h) + b,
 
   weighted shifts of the image and one sum over it. It costs what the convolution costs.
+
+A causal layer of sequences masks the keys after the last tap of a query. N is then the number of
+keys that the query sees, so that each query has weights and a sum of its own (S.causal).
 """
 
 import inspect
@@ -30,13 +33,12 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import functional
-from torch.nn.utils import parametrize
 
 from convattn.torch.plain_convolution import (
     CONVOLUTIONS,
     has_xla_padding,
     reason_to_keep,
-    require_own_weight,
+    require_no_hooks,
 )
 
 BACK_ENDS = ("shift", "dense", "flex")
@@ -49,7 +51,7 @@ _NO_WEIGHT = (
 )
 # The options of a convolution, which the heads are made for.
 FIXED = {*inspect.signature(torch.nn.ConvTranspose2d).parameters} - {"bias"}
-FIXED |= {"transposed", "upsampling", "axes"}
+FIXED |= {"transposed", "upsampling", "axes", "causal"}
 
 Widths = tuple[tuple[int, int], ...]
 
@@ -69,6 +71,11 @@ class AttentionConv(torch.nn.Module):
             the first, as the stride of a transposed convolution says.
         uniform_weight: ε in (0, 1).
         backend: `"shift"`, `"dense"` or `"flex"`.
+        border: `"zeros"`; a register (S.registers) is refused.
+        causal: Mask the keys after the last tap of each query of a sequence. With r = d(K-1) and
+            zeros for padding, (r, 0); (0, 0), for inputs that are padded before the layer; or
+            (r, r), for outputs of which the last r are dropped. What is infinite or NaN reaches no
+            output before it. The layer takes whole sequences: it keeps no keys between calls.
 
     Attributes:
         scores: `[heads, taps]`, taps row-major, in units of M(N).
@@ -79,7 +86,7 @@ class AttentionConv(torch.nn.Module):
     Raises:
         ValueError: For three axes, for options that there are not, and for sizes that do not fit.
 
-    Source: S.finite, S.pad of this project's ledger.
+    Source: S.finite, S.pad, S.causal of this project's ledger.
 
     >>> conv = torch.nn.Conv2d(3, 8, 3, stride=2, padding=1)
     >>> layer, image = AttentionConv.from_conv(conv), torch.ones(1, 3, 8, 7)
@@ -100,8 +107,15 @@ class AttentionConv(torch.nn.Module):
         upsampling: int | Sequence[int] = 1,
         uniform_weight: float = 0.5,
         backend: str = "shift",
+        border: str = "zeros",
+        causal: bool = False,
     ) -> None:
         super().__init__()
+        if border != "zeros":
+            raise ValueError(
+                f"border={border!r}, but expected 'zeros': this module pads the image; for a "
+                "register take convattn.conv_to_attention(kernel, border='register')"
+            )
         self.axes = weight.ndim - 2
         if self.axes not in CONVOLUTIONS or not weight.is_floating_point():
             raise ValueError(
@@ -125,7 +139,16 @@ class AttentionConv(torch.nn.Module):
         self.stride, self.dilation = self._per_axis(stride), self._per_axis(dilation)
         self.upsampling = self._per_axis(upsampling)
         self.padding: Widths | str = self._widths_of(padding)
-        self.padding_mode, self.backend = padding_mode, backend
+        self.padding_mode, self.backend, self.causal = padding_mode, backend, causal
+        reach = self.dilation[0] * (self.kernel_size[0] - 1)
+        known = [((before, after),) for before, after in ((reach, 0), (0, 0), (reach, reach))]
+        lays_zeros = padding_mode == "zeros" and self.upsampling == (1,)
+        if causal and not (lays_zeros and self.padding in known):
+            raise ValueError(
+                f"causal=True with {self.axes} axes, padding={self.padding} of {padding_mode} and "
+                f"upsampling={self.upsampling}, but expected a sequence and zeros, one of {known}; "
+                f"pass padding=(({reach}, 0),), or leave causal out"
+            )
         taps = math.prod(self.kernel_size)
         exact = weight.detach().cpu().double().flatten(2).permute(2, 1, 0)
         uniform = -uniform_weight * exact.sum(0, keepdim=True)
@@ -148,11 +171,11 @@ class AttentionConv(torch.nn.Module):
 
         Args:
             conv: `torch.nn.Conv1d`, `Conv2d`, or one of their transposed forms.
-            options: uniform_weight and backend, as above.
+            options: uniform_weight, backend and causal, as above.
 
         Raises:
-            ValueError: For another layer, one with a `forward` of its own, and one with hooks,
-                which would not be called.
+            ValueError: For another layer, one whose `forward`, or a method that it calls, is of its
+                own or was replaced, and one with hooks, which would not be called.
 
         >>> conv = torch.nn.ConvTranspose1d(2, 3, 4, stride=2, padding=1)
         >>> image = torch.ones(1, 2, 5)
@@ -161,8 +184,7 @@ class AttentionConv(torch.nn.Module):
         """
         if reason := reason_to_keep(conv):
             raise ValueError(f"conv is {type(conv).__name__}: {reason}; give a Conv1d or Conv2d")
-        if not parametrize.is_parametrized(conv):  # there `weight` is computed as it is read
-            require_own_weight("conv", conv)
+        require_no_hooks("conv", conv)  # parametrisations may stay: they are computed as read
         options |= {"groups": conv.groups, "dilation": conv.dilation}
         bias, weight = conv.bias, conv.weight
         if conv.transposed:
@@ -225,14 +247,17 @@ class AttentionConv(torch.nn.Module):
                 f"inputs.shape={tuple(inputs.shape)}, but a kernel of {self.kernel_size} taps with "
                 f"dilation {self.dilation} has no output there; take larger images"
             )
-        if self.backend == "shift":
+        tokens, lost = self._without_lost(tokens, sizes)
+        if self.backend == "shift" and not self.causal:
             result = self._shift(tokens)
         else:
-            attend = self._dense if self.backend == "dense" else self._flex
+            attend = {"shift": self._causal, "dense": self._dense, "flex": self._flex}[self.backend]
             attended = attend(tokens, sizes).unflatten(-1, (self.groups, -1))
             maps = self.output.unflatten(-1, (self.groups, -1)).to(attended.dtype)
             result = torch.einsum("bhqgi,higo->bgoq", attended, maps)
             result = result.flatten(1, 2).unflatten(-1, sizes).contiguous()
+        if lost is not None:
+            result = result.masked_fill(lost, math.nan)
         if self.bias is None:
             return result
         return result + self.bias.view(-1, *[1] * self.axes).to(result.dtype)
@@ -267,11 +292,45 @@ class AttentionConv(torch.nn.Module):
         totals = [max(0, (-(-n // s) - 1) * s + d * (k - 1) + 1 - n) for n, k, s, d in sides]
         return tuple((total // 2, total - total // 2) for total in totals)
 
-    def table(self, number_of_keys: int) -> Tensor:
-        """M(N)·s, `[heads, taps]`: log(1 + N(1/ε - 1)) is log(1 + e^(log N - logit ε))."""
+    def _last(self, sizes: Sequence[int]) -> Tensor:
+        """The last key that each query of a sequence reads."""
+        reach = self.dilation[0] * (self.kernel_size[0] - 1)
+        return torch.arange(sizes[0], device=self.output.device) * self.stride[0] + reach
+
+    def _without_lost(self, tokens: Tensor, sizes: Sequence[int]) -> tuple[Tensor, Tensor | None]:
+        """Of a causal layer: zeros for what is not finite, and which outputs see any."""
+        if not self.causal:
+            return tokens, None
+        is_finite = tokens.isfinite().unflatten(1, (self.groups, -1)).all(2)
+        lost = (~is_finite).cumsum(-1)[..., self._last(sizes)] > 0
+        lost = lost.repeat_interleave(self.out_channels // self.groups, 1)
+        return tokens.nan_to_num(0.0, 0.0, 0.0), lost
+
+    def table(self, number_of_keys: int | Tensor) -> Tensor:
+        """M(N)·s, `[heads, taps]`: log(1 + N(1/ε - 1)) is log(1 + e^(log N - logit ε)).
+
+        Args:
+            number_of_keys: Or that of each query, for `[heads, taps, queries]`.
+        """
         dtype = score_dtype(self.scores.dtype)
-        logit = math.log(number_of_keys) - self.uniform_logit.to(dtype)
-        return torch.logaddexp(logit, torch.zeros_like(logit)) * self.scores.to(dtype)
+        counts = number_of_keys
+        log = math.log(counts) if isinstance(counts, int) else counts.to(dtype).log()
+        logit = log - self.uniform_logit.to(dtype)
+        height = torch.logaddexp(logit, torch.zeros_like(logit))
+        return height * self.scores.to(dtype)[(..., *(None,) * height.ndim)]
+
+    def _causal(self, tokens: Tensor, sizes: Sequence[int]) -> Tensor:
+        """`[batch, heads, queries, in]`: slices, and the sum of the keys up to each query."""
+        last = self._last(sizes)
+        table = self.table(last + 1)
+        most = table.amax(1, keepdim=True).clamp(min=0)
+        raised, level = torch.exp(table - most), torch.exp(-most)
+        total = raised.sum(1, keepdim=True) + (last + 1 - table.shape[1]) * level
+        slices = tokens[..., self._places(tokens.shape[2:], sizes, tokens.device)]
+        sums = tokens.cumsum(-1, dtype=table.dtype)[..., last]
+        seen = torch.einsum("htq,biqt->bhqi", (raised - level) / total, slices.to(table.dtype))
+        seen = seen + torch.einsum("hq,biq->bhqi", (level / total)[:, 0], sums)
+        return seen.to(tokens.dtype)
 
     def _shift(self, tokens: Tensor) -> Tensor:
         """Weighted shifts, and the sum of all tokens."""
@@ -298,11 +357,16 @@ class AttentionConv(torch.nn.Module):
 
     def _dense(self, tokens: Tensor, sizes: Sequence[int]) -> Tensor:
         """`[batch, heads, queries, in]`, all weights formed."""
-        table, values = self.table(math.prod(tokens.shape[2:])), tokens.flatten(2)
+        keys, values = math.prod(tokens.shape[2:]), tokens.flatten(2)
+        table = self.table(self._last(sizes) + 1 if self.causal else keys)
+        each = table.mT if self.causal else table[:, None]
         places = self._places(tokens.shape[2:], sizes, tokens.device)
         shape = (self.heads, *places.shape)
         scores = table.new_zeros(self.heads, len(places), values.shape[-1])
-        scores = scores.scatter(2, places.expand(shape), table[:, None].expand(shape))
+        scores = scores.scatter(2, places.expand(shape), each.expand(shape))
+        if self.causal:
+            later = torch.arange(keys, device=tokens.device) > self._last(sizes)[:, None]
+            scores = scores.masked_fill(later, -math.inf)
         weights = torch.softmax(scores, -1).to(values.dtype)
         return torch.einsum("hqk,bik->bhqi", weights, values)
 
@@ -312,7 +376,8 @@ class AttentionConv(torch.nn.Module):
 
         width, taps = tokens.shape[-1], self.kernel_size[-1]
         values = tokens.flatten(2).mT[:, None]
-        table = self.table(values.shape[2]).to(values.dtype)
+        last = self._last(sizes) if self.causal else None
+        table = self.table(values.shape[2] if last is None else last + 1).to(values.dtype)
         rows, columns = ([1] * 2 + list(part) for part in (self.stride, self.dilation))
         reach = (1, *self.kernel_size)[-2:]
 
@@ -324,7 +389,10 @@ class AttentionConv(torch.nn.Module):
             first, second = down // columns[-2], across // columns[-1]
             inside = inside & (first < reach[0]) & (second < reach[1])
             tap = torch.where(inside, first * taps + second, 0)
-            return score + torch.where(inside, table[head, tap], 0)
+            if last is None:
+                return score + torch.where(inside, table[head, tap], 0)
+            score = score + torch.where(inside, table[head, tap, query], 0)
+            return torch.where(key <= last[query], score, -math.inf)
 
         zeros = values.new_zeros(len(tokens), 1, values.shape[2], _FLEX_WIDTH)
         queries = values.new_zeros(len(tokens), self.heads, math.prod(sizes), _FLEX_WIDTH)

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 from torch.nn.modules import conv as convolutions
-from torch.nn.utils import parametrize
+from torch.nn.utils import parametrize, prune
 
 CONVOLUTIONS = {1: functional.conv1d, 2: functional.conv2d}
 PLAIN = (
@@ -14,6 +14,8 @@ PLAIN = (
     convolutions.ConvTranspose1d,
     convolutions.ConvTranspose2d,
 )
+# The methods that a call of a convolution goes through.
+_METHODS = ("forward", "_conv_forward", "_output_padding", "__call__", "_call_impl")
 
 
 def has_xla_padding(conv: Any) -> bool:
@@ -36,12 +38,11 @@ def reason_to_keep(module: Any) -> str | None:
     plain = next((base for base in PLAIN if isinstance(module, base)), None)
     if plain is None:
         return f"{kind.__name__} is no convolution of PyTorch's own"
-    names = ("forward", "_conv_forward", "__call__")
-    own = [name for name in names if getattr(kind, name, None) is not getattr(plain, name, None)]
+    own = [name for name in _METHODS if getattr(kind, name, None) is not getattr(plain, name, None)]
     if own and not has_xla_padding(module):
         return f"{kind.__name__} has a {own[0]} of its own"
-    if "forward" in vars(module):
-        return "its forward was replaced"
+    if replaced := [name for name in _METHODS if name in vars(module)]:
+        return f"its {replaced[0]} was replaced"
     return None
 
 
@@ -57,13 +58,20 @@ def require_own_weight(path: str, module: Any) -> None:
             "expected a parameter; call torch.nn.utils.parametrize.remove_parametrizations("
             f"layer, {name!r}) {tail}"
         )
+    require_no_hooks(path, module)
+
+
+def require_no_hooks(path: str, module: Any) -> None:
+    """Refuse hooks, those of older weight norms, spectral norms and pruning among them."""
+    where = path or "the model"
+    tail = "before to_attention, or leave it out with where="
     remedies = {
         "WeightNorm": ("weight norm", "remove_weight_norm(layer)"),
         "SpectralNorm": ("spectral norm", "remove_spectral_norm(layer)"),
     }
     for hook in module._forward_pre_hooks.values():
         kind = type(hook).__name__
-        if isinstance(hook, torch.nn.utils.prune.BasePruningMethod):
+        if isinstance(hook, prune.BasePruningMethod):
             name = hook._tensor_name
             found = ("pruning", f"prune.remove(layer, {name!r})")
         elif kind in remedies:

@@ -39,6 +39,7 @@ from convattn.networks.transformation.report import (
     Measured,
     Report,
     largest,
+    largest_told,
     output_difference,
     reported,
 )
@@ -91,7 +92,10 @@ def to_attention(
         The model, whose `AttentionConv`s run and train without JAX; and the report: for each layer
         its heads, the largest difference on the same inputs and a bound on it, the difference of
         the outputs, and which convolutions are left, and why: those of three axes, of complex
-        numbers, of a class with a `forward` of its own, and of functions.
+        numbers, of a class with a `forward` of its own, and of functions, each as often as it runs.
+        One that a function computes in a thread of Python's, outside of all modules, is not seen,
+        and a model whose weights follow an argument or its input, and are those that it holds on
+        the example, is not told from one that keeps them.
 
     Raises:
         ValueError: For a model without convolutions; for a layer with hooks, whose weight is
@@ -208,7 +212,7 @@ def _require_held_weights(
 ) -> None:
     """Refuse layers that are called with another weight than the model holds.
 
-    All parameters and buffers of a copy are moved first, up and down by one, or up alone, or
+    All parameters and buffers of a copy are moved first, up and down, or up alone, or
     without the integers and booleans, where the model does not run so. So a weight that is computed
     from others shows also where an earlier call has left it in its place, a projection of the
     weights where they were its own, and what a run leaves for the next one.
@@ -238,9 +242,10 @@ def _computed_weights(
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for tensor in (*moved.parameters(), *moved.buffers()):
-            if tensor.is_floating_point():
+            if tensor.is_floating_point():  # no mean, sum or rounding of the steps stays the same
                 signs = torch.randint(0, 2, tensor.shape, generator=generator) * 2 - 1
-                tensor.add_(signs.to(tensor) if down else 1)
+                steps = 1 + torch.rand(tensor.shape, generator=generator)
+                tensor.add_((steps * signs if down else steps).to(tensor))
             elif whole:
                 tensor.logical_not_() if tensor.dtype == torch.bool else tensor.add_(1)
 
@@ -313,8 +318,9 @@ def _compared(
         names = paths[id(module)]
         layer = layers[names[0]]
         result = layer(*args, **kwargs)
-        difference, most = largest([_array(result) - _array(output)]), largest([_array(output)])
         inputs = args[0] if args else next(iter(kwargs.values()))
+        difference = largest([_array(result) - _array(output)])
+        most = largest_told(_array(inputs), _array(output))
         size = (args[1] if len(args) > 1 else None) or kwargs.get("output_size")
         bound = _bound(module, layer, inputs, size, uniform_weight)
         copied = output.clone()  # what comes next may write into it

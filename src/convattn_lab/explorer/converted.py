@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from convattn.encodings.bias import BiasEncoding
+from convattn.constructions.linear_map import MapGeometry
+from convattn.encodings.base import OffsetTable
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.application import layer_features
 from convattn.fast.grouped import grouped_attention
@@ -125,6 +126,9 @@ class RecoveredConvolution:
         """The convolution."""
         layer, dtype = self.layer, jnp.result_type(images, self.kernel)
         widths = layer.ring if layer.padding is None else layer.padding.widths
+        if layer.register is not None:
+            size = images.shape[1:3]
+            widths = MapGeometry.of(layer, size).padding(layer, self.kernel.shape[:2], size)
         order = ("NHWC", "HWIO", "NHWC")
         found: Array = lax.conv_general_dilated(
             images.astype(dtype),
@@ -146,7 +150,7 @@ class RecoveredConvolution:
 
 def kernel_size_of(layer: AttentionLayer) -> tuple[int, int]:
     """K on both axes: what the offsets of its heads span, or its ring; 3 where neither says it."""
-    if isinstance(layer.encoding, BiasEncoding):
+    if isinstance(layer.encoding, OffsetTable):
         spans = [max(axis) - min(axis) for axis in zip(*layer.encoding.offsets, strict=True)]
     else:
         spans = [sum(ring) or 2 * d for ring, d in zip(layer.ring, layer.dilation, strict=True)]

@@ -46,7 +46,8 @@ class StillLayer:
     def reader(self) -> Any:
         """From a query to its row: `[heads, rows, columns]` of the grid, the ring left out."""
         grid = self.layer.token_grid(self.image_size)
-        if not isinstance(self.layer.encoding, RelativePosition) or self.layer.padding is not None:
+        whole = self.layer.padding is not None or self.layer.register is not None
+        if whole or not isinstance(self.layer.encoding, RelativePosition):
             return row_reader(self.measured(self.image_size))
         table = _shift_table(self.layer.encoding, grid)
         (top, _), (left, _) = grid.ring

@@ -68,6 +68,7 @@ def mixture_error_bound(
     Returns:
         float64.
     """
+    layer.require_no_register("the scores of tokens alone are bounded here")
     images = jnp.asarray(images)
     grid = layer.token_grid(images.shape[1:-1])
     scores = layer.encoding.score_error(grid.number_of_keys)  # type: ignore[attr-defined]

@@ -100,6 +100,7 @@ def saturation_error_factor(
     >>> saturation_error_factor(layer, 10).round(8).tolist()  # 2·9/(e^20 + 9)·(1 + 2 + 3)
     [2.2e-07]
     """
+    layer.require_no_register("the distance of a row is that of tokens alone")
     distances = [upper(ball) for ball in head_saturation(layer.encoding, number_of_keys)]
     maps = reduce(np.matmul, map(np.abs, head_maps(layer)))
     return 2 * np.einsum("h,hij->j", np.array(distances), maps) * INFLATION
@@ -158,11 +159,13 @@ def saturation_error_bound(
 
 
 def require_zero_ring(layer: AttentionLayer) -> None:
-    """Refuse a layer that fills its ring with anything but zero tokens."""
-    if layer.padding is not None:
+    """Refuse a layer that fills its ring, has a causal mask or a register."""
+    layer.require_no_register("the bound is derived for tokens")
+    if layer.causal or layer.padding is not None:
+        fill = "causal mask" if layer.padding is None else layer.padding.fill.lower()
         raise ValueError(
-            f"the layer fills its ring ({layer.padding.fill.lower()}), but the bound is derived "
-            "for a ring of zero tokens; convert with padding='SAME_TORCH'"
+            f"the layer fills its ring, or masks keys ({fill}), but the bound is derived for a "
+            "ring of zero tokens and all keys; convert with padding='SAME_TORCH'"
         )
 
 

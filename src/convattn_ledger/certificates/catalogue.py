@@ -16,6 +16,7 @@ from convattn_ledger.certificates.equality import equality_body
 from convattn_ledger.certificates.given_kernel import (
     approximation_body,
     kernel_heads_body,
+    lifted_heads_body,
 )
 from convattn_ledger.certificates.head_dimension import head_dimension_body
 from convattn_ledger.certificates.identity import identity_bodies
@@ -44,6 +45,7 @@ KINDS: dict[Maker, str] = {
     generic_bound_body: "lower_bound",
     head_dimension_body: "head_dimension",
     kernel_heads_body: "kernel_heads",
+    lifted_heads_body: "kernel_heads",
     narrow_heads_body: "narrow_heads",
     no_shared_map_body: "no_shared_map",
     pixel_bound_body: "lower_bound",
@@ -393,6 +395,19 @@ TABLE: tuple[tuple[Maker, str, str, tuple[tuple[Any, ...], ...]], ...] = (
             ("box", 2),
             ("laplace", 2),
             ("box", 16),
+        ),
+    ),
+    (
+        lifted_heads_body,
+        "S.group-{group}-K{kernel_size}-filters{filters}-in{in_channels}",
+        "At finite scores the lifting {group} convolution of these {kernel_size}x{kernel_size} "
+        "filters, {filters} for each of {in_channels} channels, takes exactly {heads} content-free "
+        "heads.",
+        (
+            *((3, group, filters, 1) for group in ("p4", "p4m") for filters in (1, 2, 3)),
+            *((5, "p4", filters, 1) for filters in (1, 6, 7)),
+            *((5, "p4m", filters, 1) for filters in (1, 2, 3, 4, 5, 6)),
+            *((4, group, 1, 2) for group in ("p4", "p4m")),
         ),
     ),
     (

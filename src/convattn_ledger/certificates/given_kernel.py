@@ -2,12 +2,15 @@
 
 from fractions import Fraction
 from itertools import product
+from math import prod
+from random import Random
 from typing import Any
 
 import flint
 import numpy as np
 from jaxtyping import Int
 
+from convattn.bounds.lifted_kernel import lifted_kernel
 from convattn.bounds.nonnegative_vector import nonnegative_vector
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.given_kernel import mixture_heads
@@ -87,6 +90,16 @@ def kernel_heads_body(
         if combination is not None
         else {"positive": [rational(z) for z in positive or ()]},
     }
+
+
+def lifted_heads_body(
+    kernel_size: int, group: str, filters: int, in_channels: int = 1
+) -> dict[str, Any]:
+    """S.group: the same for the lifting convolution of fixed filters without structure."""
+    shape = (kernel_size, kernel_size, in_channels, filters)
+    draws = Random("lifted filters")
+    numbers = np.array([draws.getrandbits(5) - 16 for _ in range(prod(shape))]).reshape(shape)
+    return kernel_heads_body(lifted_kernel(numbers, group))
 
 
 def approximation_body(

@@ -216,8 +216,49 @@ def _border_cases() -> Cases:
                 "f": [rational(missing)],
             },
         ),
+        ("S.registers", "pairs"): _register_pairs((3, 3), taps),
         ("S.lemma3", "shared_map"): _shared_rows(),
+        ("S.linear", "hankel"): ("a3 b3 c3 i3 j3 k3", {}),
+        ("S.linear", "register"): ("a2 b3 i3 j3", {}),
+        ("S.causal", "fixed"): ("j3", {}),
+        ("S.causal", "counted"): (
+            "d3 q5 k5 r3 p3 i2 o2",
+            {
+                "E": _grid((5,), [(-2,), (-1,), (0,)]),
+                "l": _numbers([[int(q == r + 2) for q in range(5)] for r in range(3)]),
+                "R": _numbers(
+                    [[LEAK ** int(q >= 2 - d) / (q + 1) for q in range(5)] for d in range(3)]
+                ),
+                "v": _numbers([[Fraction(1, q + 1) for q in range(5)]]),
+                "t": [rational(1 / LEAK - 1)],
+                "c": [rational(gain)],
+                "f": [rational(gain * LEAK)],
+            },
+        ),
     }
+
+
+def _register_pairs(sides: tuple[int, int], taps: Sequence[tuple[int, ...]]) -> Case:
+    """S.registers: a register beside the tokens has 1 or 3 times the weight that they have."""
+    nodes, ratio = list(product(*map(range, sides))), 1 / LEAK - 1
+    rows = []
+    for share in (1, 3):
+        for tap, query in product(taps, nodes):
+            target = tuple(q + d for q, d in zip(query, tap, strict=True))
+            row = [1 + (node == target) * len(nodes) * (1 + share) * ratio for node in nodes]
+            total = sum(row) + share * len(nodes)
+            rows += [rational(Fraction(weight) / total) for weight in row]
+    return (
+        "j2 d9 q9 k9 i2 o2",
+        {
+            "E": _grid(sides, taps),
+            "A": rows,
+            "t": [rational(Fraction(len(nodes) * (1 + share))) for share in (1, 3)],
+            "r": [rational(ratio)],
+            "g": [rational(Fraction(len(nodes) * share)) for share in (1, 3)],
+            "c": [rational(factor / (1 - LEAK)) for factor in (-1, 2)],
+        },
+    )
 
 
 def _shared_rows() -> Case:

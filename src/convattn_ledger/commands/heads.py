@@ -29,6 +29,7 @@ CERTIFIES = (
     "the heads that are necessary for some kernel in the limit by S.heads, for any head dimension, "
     "with attention that may depend on the kernel"
 )
+BLOCK_SIZES = ("kernel_size", "patch_size", "in_channels", "out_channels", "dilation")
 LEAST_WIDTH = 80  # columns of a table
 
 
@@ -48,6 +49,12 @@ class Heads:
         dilation: For all axes or for each.
         attention: Whether attention may depend on the kernel, or one pattern serves all.
         layers: 2: two layers, one on the other; the heads of each and of both.
+        kv_groups: How many value maps the heads share, as in grouped-query attention; default:
+            each head has its own.
+        causal: Taps that end at the query, under a causal mask, on one axis.
+        heads_per_block: Say how many transformer blocks of so many heads are necessary, too.
+        group: The kernel is the lifting convolution of this group, of so many filters as
+            --out-channels says: p4, the turns by 90 degrees, or p4m, with reflections too.
         sequence: One axis instead of two.
         models: The table of vision transformers instead, for K = 3, 5, 7 or --kernel-size.
         certificate: Write a certificate of S.heads' count, which is necessary in the limit for any
@@ -62,6 +69,10 @@ class Heads:
     dilation: Annotated[Sizes, arg(metavar="D [D]")] = (1,)
     attention: Literal["per_kernel", "shared"] = "per_kernel"
     layers: Literal[1, 2] = 1
+    kv_groups: Annotated[int | None, option("G")] = None
+    causal: Flag = False
+    heads_per_block: Annotated[int | None, option("N")] = None
+    group: Annotated[Literal["p4", "p4m"] | None, option("{p4,p4m}")] = None
     sequence: Flag = False
     models: Flag = False
     certificate: Annotated[Path | None, option("FILE")] = None
@@ -79,36 +90,58 @@ class Heads:
                     "--models takes sizes from the models: give it --kernel-size and --json alone"
                 )
             return _models((3, 5, 7) if self.kernel_size == (3,) else self.kernel_size, self.json)
-        if self.sequence and len(self.kernel_size) != 1:
+        sequence = self.sequence or self.causal
+        if sequence and len(self.kernel_size) != 1:
             words = " ".join(map(str, self.kernel_size))
-            raise UsageError(f"--sequence takes one --kernel-size, but got {words}")
-        if self.certificate is not None and self.attention == "shared":
+            name = "--causal" if self.causal else "--sequence"
+            raise UsageError(f"{name} takes one --kernel-size, but got {words}")
+        if self.certificate is not None and (self.attention == "shared" or self.group):
             raise UsageError(
-                "--certificate is for attention that may depend on the kernel; leave out "
-                "--attention shared"
+                "--certificate is for attention that may depend on the kernel, which may be any; "
+                "leave out --attention shared and --group"
+            )
+        if self.group is not None and self.heads_per_block is not None:
+            raise UsageError(
+                "--heads-per-block counts blocks for every kernel, but --group is one kind; leave "
+                "one of them out"
             )
         require_outputs({"--certificate": self.certificate, "--json": self.json}, {})
         sizes: dict[str, Any] = {
-            "kernel_size": self.kernel_size if self.sequence else one_or_all(self.kernel_size),
+            "kernel_size": self.kernel_size if sequence else one_or_all(self.kernel_size),
             "patch_size": one_or_all(self.patch_size),
             "in_channels": self.in_channels,
             "out_channels": self.out_channels,
             "head_dim": self.head_dim,
             "dilation": one_or_all(self.dilation),
             "attention": self.attention,
+            "kv_groups": self.kv_groups,
+            "causal": self.causal,
         }
+        from convattn.bounds.block_counts import count_blocks
         from convattn.bounds.heads import count_heads as count
 
         if self.layers == 2 and self.certificate is not None:
             raise UsageError("--certificate is for one layer; leave it out, or --layers 2")
         try:
-            counts = count(**sizes, layers=self.layers)
+            counts = count(**sizes, layers=self.layers, group=self.group)
+            same = {name: sizes[name] for name in BLOCK_SIZES}
+            heads = self.heads_per_block
+            blocks = None if heads is None else count_blocks(heads=heads, **same)
         except ValueError as error:
             raise _option_named(error) from error
         document: dict[str, Any] = {"schema": 1, "sizes": sizes, **counts.as_dict()}
         if self.layers == 2:
             document["layers"] = 2
+        if self.group is not None:
+            document["group"] = self.group
         _print_counts(counts)
+        if blocks is not None:
+            document["blocks"] = blocks.as_dict()
+            console().print(
+                f"Transformer blocks of {heads} heads, with positions in the scores "
+                f"alone: at least {blocks} ({blocks.claim}, {blocks.basis}: {blocks.reason}).",
+                markup=False,
+            )
         code = SUCCESS
         if self.certificate is not None:
             document["certificate"] = _write_certificate(self.certificate, sizes)
@@ -182,7 +215,8 @@ def _interval(necessary: int, sufficient: int) -> str:
 
 def _option_named(error: ValueError) -> UsageError:
     """A refusal of the library with the option's name and value as they are typed."""
-    return UsageError(re.sub(r"^(\w+)=(\(.*?\)|\S+?)(?=,? )", _typed, str(error)))
+    words = re.sub(r"^heads=", "heads_per_block=", str(error))
+    return UsageError(re.sub(r"^(\w+)=(\(.*?\)|\S+?)(?=,? )", _typed, words))
 
 
 def _typed(match: re.Match[str]) -> str:
@@ -193,6 +227,8 @@ def _typed(match: re.Match[str]) -> str:
 def _print_counts(counts: "HeadCounts") -> None:
     """The table, and at most three lines."""
     from rich.table import Table
+
+    from convattn.bounds.heads import OVERLAP
 
     plain = _console()
     table = Table(box=None, pad_edge=False)
@@ -208,12 +244,16 @@ def _print_counts(counts: "HeadCounts") -> None:
     if each:
         plain.print(f"Sufficient in layer 1 and in layer 2: {'; '.join(each)}.")
     open_ = [
-        f"{one.sufficient} ({name})"
+        f"{one.sufficient} ({name}{'; some do: S.overlap' * one.difference.endswith(OVERLAP)})"
         for name, one in regimes.items()
         if one.necessary < one.sufficient
     ]
     if open_:
         plain.print(f"Open: whether fewer than {' or '.join(open_)} suffice for every kernel.")
+    if counts.limit.sufficient.claim == "S.width":
+        plain.print(
+            "Maps like 1/ε cost a limit of S.kernel half of its digits (S.price); here it is open."
+        )
     plain.print("limit: scores may tend to infinity; exact: finite scores. All conditions: --json.")
 
 

@@ -178,6 +178,8 @@ def _print(outcome: Outcome, version: str, to_stderr: bool) -> None:
     plain.print(table)
     for failure in outcome.failures:
         plain.print(f"FAILED  {failure}", markup=False, soft_wrap=True)
+    for note in outcome.notes:
+        plain.print(f"note    {note}", markup=False, soft_wrap=True)
     checked = sum(proved.checked for proved in outcome.theorems)
     claims = {claim for proved in outcome.theorems if proved.checked for claim in proved.claims}
     plain.print(

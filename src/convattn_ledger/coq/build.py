@@ -99,13 +99,12 @@ def find_coq(project: Project) -> Coq:
         if shutil.which(name) is None:
             raise NoCoq(f"Coq is not installed ({name} is not on PATH); install it: {INSTALL}")
     version, where = (
-        re.search(r"version\s+(\S+)", _ask("coqc", "--version")),
-        _ask("coqc", "-where"),
+        re.search(r"version\s+(\S+)", ask("coqc", "--version")),
+        ask("coqc", "-where"),
     )
     if version is None or not where:
         raise NoCoq(f"coqc does not say its version and place; install Coq anew: {INSTALL}")
-    places = [Path(where, "user-contrib")]
-    places += [Path(place) for place in os.environ.get("COQPATH", "").split(":") if place]
+    libraries = Path(where, "user-contrib")
     lines = [
         line
         for file in project.files
@@ -114,17 +113,16 @@ def find_coq(project: Project) -> Coq:
     absent = [
         package
         for package, (pattern, file) in _LIBRARIES.items()
-        if any(re.search(pattern, line) for line in lines)
-        and not any((place / file).is_file() for place in places)
+        if any(re.search(pattern, line) for line in lines) and not (libraries / file).is_file()
     ]
     if absent:
         raise NoCoq(
-            f"Coq {version[1]} is here, but the proofs require {', '.join(absent)}; install what "
-            f"is missing: {INSTALL}"
+            f"Coq {version[1]} is here, but the proofs require {', '.join(absent)}, not found in "
+            f"{libraries}; install what is missing: {INSTALL}"
         )
     known = ""
     if shutil.which("dpkg-query"):
-        known = _ask("dpkg-query", "-W", "-f", "${Package} ${Version}\n", *PACKAGES)
+        known = ask("dpkg-query", "-W", "-f", "${Package} ${Version}\n", *PACKAGES)
     return Coq(version[1], dict(line.split(" ") for line in known.splitlines() if " " in line))
 
 
@@ -252,12 +250,7 @@ def _make(
     with naming(timed):
         timed.write_text(_TIMED.format(limit=LIMIT))
     timed.chmod(0o755)
-    dropped = ("MAKE", "GNUMAKE", "MFLAGS", "TIM", "OTHERFLAGS", "VERBOSE", "COQ")
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if name == "COQPATH" or not name.startswith(dropped)
-    }
+    environment = clean_environment()
     options = ["-Q", ".", project.prefix, "-arg", "-w", "-arg", project.warnings]
     words = ["coq_makefile", *options, *project.files, "-o", "Makefile.coq"]
     made = subprocess.run(
@@ -319,8 +312,30 @@ def _digest(path: Path) -> str | None:
         return None
 
 
-def _ask(*command: str) -> str:
+def ask(*command: str) -> str:
+    """What a command prints; nothing if it cannot be run."""
     try:
-        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+        return subprocess.run(
+            command, env=clean_environment(), capture_output=True, text=True, check=False
+        ).stdout.strip()
     except OSError:
         return ""
+
+
+def clean_environment() -> dict[str, str]:
+    """What Coq and make are told of the environment: where programs are, and nothing else.
+
+    COQPATH, OCAMLPATH, the folders of XDG and of the home directory can each bring a library, a
+    plugin or a start-up file in place of the installed one.
+    """
+    nowhere = "/nonexistent"
+    absent = ("HOME", "XDG_DATA_HOME", "XDG_DATA_DIRS", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS")
+    kept = {name: os.environ[name] for name in ("PATH", "TMPDIR") if name in os.environ}
+    return {"LC_ALL": "C.UTF-8", **dict.fromkeys(absent, nowhere), **kept}
+
+
+def not_passed_on() -> list[str]:
+    """The variables that are set, would have told Coq where to look, and were not passed on."""
+    return [
+        name for name in ("COQPATH", "COQLIB", "COQRUNTIMELIB", "OCAMLPATH") if name in os.environ
+    ]

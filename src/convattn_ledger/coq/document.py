@@ -30,7 +30,7 @@ def render(project: Project, claims: Sequence[Proof]) -> str:
             theorems[file] = theorem.name
     rows = [
         (f"[{claim}](ledger.md#{_anchor(claim)})", file)
-        for _, claim, file in named_theorems(claims)
+        for _, claim, file, _ in named_theorems(claims)
     ]
     for claim, file in rows:
         if file not in theorems:
@@ -55,7 +55,7 @@ def render(project: Project, claims: Sequence[Proof]) -> str:
         f"{len(reached.get(file, ()))} |"
         for claim, file in rows
     ]
-    count = len({claim for _, claim, _ in named_theorems(claims)})
+    count = len({claim for _, claim, *_ in named_theorems(claims)})
     lines += ["", f"{len(theorems)} theorems; {count} claims are PROVED.", ""]
     return "\n".join([*lines, *_definitions(project, reached)]) + "\n"
 

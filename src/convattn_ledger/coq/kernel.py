@@ -8,13 +8,15 @@ shows.
 import re
 import shutil
 import subprocess
+import textwrap
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from convattn.files import naming
-from convattn_ledger.coq.build import refuse_unwritten
+from convattn_ledger.coq.build import clean_environment, refuse_unwritten
 from convattn_ledger.coq.sources import Project
 
+WIDTH = 110  # of a printed line
 _CLOSED = "Closed under the global context"
 QUALIFIED = re.compile(r"(?<![\w'.])(?:[A-Za-z_][\w']*\.)+[A-Za-z_][\w']*")
 _MEANT = re.compile(r"^[A-Z][a-z]+ (\S+)(?: \(alias of (\S+)\))?$", re.MULTILINE)
@@ -40,7 +42,12 @@ class Kernel:
         with naming(query):
             query.write_text("\n".join(lines) + "\n", "utf-8")
         done = subprocess.run(
-            self._words, cwd=self._folder, capture_output=True, text=True, check=False
+            self._words,
+            cwd=self._folder,
+            env=clean_environment(),
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if done.returncode:
             refuse_unwritten(done.stderr, self._folder)
@@ -84,6 +91,18 @@ class Kernel:
         full = [QUALIFIED.sub(lambda m: self._full[m[0]], body) for body in bodies]
         return dict(zip([*theorems, *definitions], full, strict=True))
 
+    def readable(self, lines: Sequence[str], theorems: Sequence[str]) -> dict[str, list[str]]:
+        """Statements in lines, as Coq prints them where these lines stand."""
+        layout = ["Set Printing Depth 1000000.", f"Set Printing Width {WIDTH}."]
+        answers = self.ask(
+            [*lines, *self._required, *layout], [f"Check @{name}" for name in theorems]
+        )
+        texts = [textwrap.dedent(answer.partition(" : ")[2]) for answer in answers]
+        return {
+            name: [line.rstrip() for line in text.strip().splitlines()]
+            for name, text in zip(theorems, texts, strict=True)
+        }
+
     def known(self, lines: Sequence[str], names: Sequence[str]) -> dict[str, str]:
         """Which names mean something where these lines stand, and what."""
         answers = self.ask(lines, [f"Locate Term {name}" for name in names])
@@ -97,6 +116,24 @@ class Kernel:
             names, (re.findall(r"^Module (\S+)", answer) for answer in answers), strict=True
         )
         return {name: full[0] for name, full in found if full}
+
+    def libraries(self) -> dict[str, Path]:
+        """The compiled file of each library that these files load, directly or not.
+
+        What is compiled under ``output/coq/`` is left out.
+        """
+        (answer,) = self.ask(self._required, ["Print Libraries"])
+        names = re.findall(r"^  ([\w.]+)$", answer, re.MULTILINE)
+        answers = self.ask(self._required, [f"Locate Library {name}" for name in names])
+        places = {
+            name: re.search(r"loaded from file\s+(\S+)", answer)
+            for name, answer in zip(names, answers, strict=True)
+        }
+        if lost := sorted(name for name, place in places.items() if place is None):
+            raise RuntimeError(f"the library {lost[0]} is loaded, but Coq does not say from where")
+        found = {name: Path(place[1]).resolve() for name, place in places.items() if place}
+        ours = (self._folder.parent / "coq").resolve()
+        return {name: place for name, place in found.items() if ours not in place.parents}
 
     def _locate(self, tokens: Collection[str]) -> None:
         """Find what qualified names mean in full."""

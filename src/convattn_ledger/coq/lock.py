@@ -1,20 +1,24 @@
 """What the statements mean, held by a lock: each statement in full, and the definitions it reaches.
 
 A theorem can be made empty without touching its proof, by another definition of a word that it
-uses. ``definitions.lock.json`` holds the SHA-256 of every statement, and of every definition of the
-project, and every lemma's statement, that a statement reaches through others. It is written by
-``convattn prove --lock`` alone, so that every change of a meaning is a diff that somebody reads.
+uses; and it can be told otherwise, by another comment above it or by what a claim says that it
+covers. ``definitions.lock.json`` holds every statement, as Coq prints it, and its SHA-256 with
+nothing implicit; that of every definition of the project, and of every lemma's statement, that a
+statement reaches through others; the comments of its file; what each claim that names it says that
+it covers; and the libraries that Coq has loaded. It is written by ``convattn prove --lock`` alone,
+so that every change of a meaning is a diff that somebody reads.
 """
 
 import json
-from collections.abc import Collection, Sequence
+import textwrap
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from convattn_ledger.coq.kernel import QUALIFIED, Kernel
-from convattn_ledger.coq.rules import Theorem, names
+from convattn_ledger.coq.kernel import QUALIFIED, WIDTH, Kernel
+from convattn_ledger.coq.rules import Theorem, library_lines, names
 from convattn_ledger.coq.sources import LOCK, Failure, Project, digest, reached
 
-SCHEMA = 1
+SCHEMA = 2
 _REMEDY = "read the diff of the sources; if it is meant, run convattn prove --lock"
 
 
@@ -37,9 +41,21 @@ def definitions(
 
 
 def meanings(
-    project: Project, kernel: Kernel, theorems: Sequence[Theorem], files: Collection[str]
+    project: Project,
+    kernel: Kernel,
+    theorems: Sequence[Theorem],
+    files: Collection[str],
+    covers: Mapping[str, Mapping[str, str]],
 ) -> dict[str, Any]:
-    """The content of a lock for these theorems."""
+    """The content of a lock for these theorems, without the libraries.
+
+    Args:
+        project: The sources.
+        kernel: Coq, which has compiled them.
+        theorems: The theorems.
+        files: Their files, and all that these require.
+        covers: For each file, what each claim says that it covers.
+    """
     known = definitions(project, files)
     full = {item.file: project.qualified(item.file, item.name) for item in theorems}
     proved = definitions(project, files, but=("Let", "Notation")).keys() - known.keys()
@@ -55,13 +71,20 @@ def meanings(
     if unknown := sorted(ours - printed.keys()):
         raise RuntimeError(f"a statement reaches {unknown[0]}, which is no definition of a source")
     definitions_of = {file: sorted(reached(uses, name)) for file, name in full.items()}
+    readable = kernel.readable(library_lines(project, files), list(full.values()))
     used = sorted(set().union(*definitions_of.values()))
     return {
         "schema": SCHEMA,
         "definitions": {name: digest(printed[name].encode()) for name in used},
         "theorems": {
-            file: {"statement": digest(printed[name].encode()), "definitions": definitions_of[file]}
-            for file, name in sorted(full.items())
+            item.file: {
+                "sha256": digest(printed[full[item.file]].encode()),
+                "statement": readable[full[item.file]],
+                "definitions": definitions_of[item.file],
+                "comments": [textwrap.wrap(comment, WIDTH) for comment in item.comments],
+                "covers": dict(sorted(covers.get(item.file, {}).items())),
+            }
+            for item in sorted(theorems, key=lambda item: item.file)
         },
     }
 
@@ -70,15 +93,16 @@ def read_lock(project: Project) -> dict[str, Any] | None:
     """The lock that stands with the sources; ``None`` if there is none that can be read."""
     try:
         lock = json.loads(project.sources[LOCK])
-        readable = lock["schema"] == SCHEMA and isinstance(lock["theorems"], dict)
-        return lock if readable and isinstance(lock["definitions"], dict) else None
+        tables = [lock[name] for name in ("theorems", "definitions", "libraries")]
+        readable = lock["schema"] == SCHEMA and all(isinstance(table, dict) for table in tables)
+        return lock if readable else None
     except (KeyError, TypeError, ValueError):
         return None
 
 
 def written(lock: dict[str, Any]) -> bytes:
     """A lock as a file."""
-    return (json.dumps(lock, indent=1) + "\n").encode()
+    return (json.dumps(lock, indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def compare(
@@ -111,8 +135,12 @@ def compare(
             continue
         what = "the statement is not in the lock"
         if isinstance(held, dict):
-            parts = [key for key in entry if entry[key] != held.get(key)]
-            what = f"the {' and the '.join(parts)} of the theorem differ from the lock"
+            # of some files alone, other notations are loaded: the digest is of none
+            keys = [key for key in entry if entry[key] != held.get(key)]
+            parts = dict.fromkeys("statement" if key == "sha256" else key for key in keys)
+            if keys == ["statement"] and not whole:
+                continue
+            what = f"not as in the lock: {', '.join(f'the {part}' for part in parts)}"
         failures.append(Failure(item.file, item.line, what, _REMEDY))
     if whole:
         gone = sorted(lock["theorems"].keys() - {item.file for item in theorems})

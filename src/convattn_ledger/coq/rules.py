@@ -10,7 +10,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from convattn_ledger.coq.sources import Failure, Project, Sentence, blank, reached, sentences
+from convattn_ledger.coq.sources import (
+    Failure,
+    Project,
+    Sentence,
+    blank,
+    comments,
+    reached,
+    sentences,
+)
 
 SUPPORT = ("foundation", "bridge")
 _QUALIFIED = r"[A-Za-z_][\w']*(?:\.[A-Za-z_][\w']*)*"
@@ -30,6 +38,7 @@ _BULLETS = re.compile(r"[-+*{}\s]*")
 _ENDS = re.compile(r"(?:Qed|Defined|Admitted|Abort)\b")
 _IN_SECTION = re.compile(r"(?:Let|Hypothesis|Hypotheses|Variables?|Context)\b")
 _SECTION = re.compile(r"(Section|End)\s+([\w']+)")
+_CLAIM = re.compile(r"[A-Z]\d*\.\w+")
 _THEOREM = re.compile(r"Theorem\s+([^\s:({\[@]+)")
 _DEFINED = re.compile(r"(Definition|Fixpoint|Record|Notation|Canonical|Lemma|Let)\s+([\w']+)")
 _WITHIN_RECORD = re.compile(r"(?::=|[{;])\s*([\w']+)(?=\s*(?:\{|:))")
@@ -60,12 +69,16 @@ class Theorem:
         name: The theorem's name, which is the file's.
         line: The line on which it begins.
         text: Its statement from ``Theorem`` to the full stop, without comments.
+        claims: The ids of the claims that may name it, with which the file's first comment begins.
+        comments: The words of each comment of the file.
     """
 
     file: str
     name: str
     line: int
     text: str
+    claims: tuple[str, ...] = ()
+    comments: tuple[str, ...] = ()
 
     @property
     def statement(self) -> str:
@@ -131,7 +144,27 @@ def scan(file: str, text: str) -> tuple[Theorem | None, list[Failure]]:
         return None, [*failures, Failure(file, sentence.line, said, remedy)]
     lines = blank(text)[sentence.start : sentence.end].splitlines()
     whole = "\n".join(line.rstrip() for line in lines if line.strip())
-    return Theorem(file, name, sentence.line, whole), failures
+    begun = comments(text)
+    words = tuple(comment for _, comment in begun)
+    claims = claims_of(words[0]) if words and not text[: begun[0][0]].strip() else ()
+    return Theorem(file, name, sentence.line, whole, claims, words), failures
+
+
+def claims_of(comment: str) -> tuple[str, ...]:
+    """The ids of claims with which a comment begins, with commas between them.
+
+    Example:
+        >>> claims_of("S.finite, B19.sac (amended): one head more than S.kernel.")
+        ('S.finite', 'B19.sac')
+    """
+    found = []
+    for word in comment.split():
+        if not (match := _CLAIM.fullmatch(word.rstrip(",:."))):
+            break
+        found.append(match[0])
+        if not word.endswith(","):
+            break
+    return tuple(found)
 
 
 def names(project: Project, file: str) -> Iterator[Name]:

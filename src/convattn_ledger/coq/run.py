@@ -1,6 +1,7 @@
 """One run over the proofs: scan, compile, ask the kernel, compare with the lock; and its report."""
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
@@ -8,9 +9,10 @@ from typing import Any
 
 from convattn_ledger.claim import Level
 from convattn_ledger.coq.axioms import ALLOWED, judge, stated
-from convattn_ledger.coq.build import Coq, build
+from convattn_ledger.coq.build import Coq, build, not_passed_on
 from convattn_ledger.coq.kernel import Kernel
-from convattn_ledger.coq.lock import compare, meanings
+from convattn_ledger.coq.libraries import differences, used
+from convattn_ledger.coq.lock import compare, meanings, read_lock
 from convattn_ledger.coq.rules import (
     Theorem,
     holds_a_theorem,
@@ -55,6 +57,7 @@ class Outcome:
         seconds: How long it took.
         compiled: How many files were compiled, and not taken over from the last run.
         lock: What the lock of these theorems would be; empty if Coq was not asked.
+        notes: What is not wrong, but not as it was when the lock was made.
     """
 
     theorems: tuple[Proved, ...]
@@ -62,6 +65,7 @@ class Outcome:
     seconds: float
     compiled: int
     lock: dict[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 def check_proofs(
@@ -107,13 +111,21 @@ def check_proofs(
     ]
     assumptions: dict[str, tuple[str, ...]] = {}
     lock: dict[str, Any] = {}
+    notes = [f"{name} is set, and was not passed on to Coq" for name in not_passed_on()]
+    covers: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for _, claim, file, words in named_theorems(claims):
+        covers[file][claim] = words
     try:
         assumptions, lock, wrong = _ask(
-            project, output, built.requires, asked, sorted(built.seconds)
+            project, output, built.requires, asked, sorted(built.seconds), covers
         )
         failures += wrong
         if locked:
             failures += compare(project, lock, list(theorems.values()), only is None)
+            known = read_lock(project) or {"libraries": lock.get("libraries", {})}
+            wrong, versions = differences(lock.get("libraries", {}), known["libraries"])
+            failures += wrong
+            notes += versions
     except RuntimeError as error:
         failures.append(Failure("query.v", 0, str(error), f"remove {output} and run again"))
     naming, wrong = _claims_of(project, theorems, claims, only)
@@ -131,7 +143,7 @@ def check_proofs(
         for file, theorem in theorems.items()
     ]
     seconds = time.perf_counter() - started
-    return Outcome(tuple(proved), tuple(failures), seconds, built.anew, lock)
+    return Outcome(tuple(proved), tuple(failures), seconds, built.anew, lock, tuple(notes))
 
 
 def _ask(
@@ -140,6 +152,7 @@ def _ask(
     requires: dict[str, frozenset[str]],
     theorems: Sequence[Theorem],
     files: Sequence[str],
+    covers: dict[str, dict[str, str]],
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, Any], list[Failure]]:
     """Axioms and meanings of theorems that compile, and the names that a library has already."""
     loaded = sorted({item.file for item in theorems}.union(*(requires[t.file] for t in theorems)))
@@ -163,13 +176,15 @@ def _ask(
     assumptions = {item.file: found for item, found in zip(theorems, axioms, strict=True)}
     for theorem in theorems:
         failures += judge(theorem.file, theorem.line, assumptions[theorem.file])
-    return assumptions, meanings(project, kernel, theorems, loaded), failures
+    libraries, wrong = used(kernel.libraries().values())
+    lock = meanings(project, kernel, theorems, loaded, covers) | {"libraries": libraries}
+    return assumptions, lock, [*failures, *wrong]
 
 
-def named_theorems(claims: Sequence[Proof]) -> list[tuple[Proof, str, str]]:
-    """Every naming of a theorem: the claim's file, the claim's id and the theorem's file."""
+def named_theorems(claims: Sequence[Proof]) -> list[tuple[Proof, str, str, str]]:
+    """Every naming of a theorem: the claim's file and id, the theorem's file, what it covers."""
     return [
-        (proof, proof.claim.id, item.check.file)
+        (proof, proof.claim.id, item.check.file, item.covers)
         for proof in claims
         if proof.claim is not None
         for item in proof.claim.evidence
@@ -195,7 +210,7 @@ def _claims_of(
                 found = f"the evidence {item.name!r} of level PROVED names no theorem"
                 failures.append(Failure(proof.label, 0, found, 'use proved("paper/name.v")'))
     naming: dict[str, list[str]] = {}
-    for proof, claim, file in named_theorems(claims):
+    for proof, claim, file, _ in named_theorems(claims):
         if only is not None and file not in only:
             continue
         if file not in project.sources or not holds_a_theorem(file):
@@ -203,6 +218,16 @@ def _claims_of(
             failures.append(Failure(proof.label, 0, f"{claim} names {file}, no such file", remedy))
         elif file in theorems:
             naming.setdefault(file, []).append(claim)
+            if claim not in theorems[file].claims:
+                ids = ", ".join(theorems[file].claims) or "no claim"
+                found = f"{claim} names {file}, whose first comment begins with {ids}"
+                remedy = "name a theorem of this claim, or begin that comment with its id"
+                failures.append(Failure(proof.label, 0, found, remedy))
+    for theorem in theorems.values() if claims else ():
+        for claim in sorted(set(theorem.claims) - set(naming.get(theorem.file, ()))):
+            found = f"the first comment begins with {claim}, which does not name this theorem"
+            remedy = "name it in that claim's evidence, or begin the comment otherwise"
+            failures.append(Failure(theorem.file, 1, found, remedy))
     return naming, failures
 
 
@@ -228,4 +253,5 @@ def as_report(coq: Coq, project: Project, outcome: Outcome) -> dict[str, Any]:
             for proved in outcome.theorems
         },
         "failures": [asdict(failure) for failure in outcome.failures],
+        "notes": list(outcome.notes),
     }

@@ -4,7 +4,7 @@ import errno
 import hashlib
 import os.path
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -158,17 +158,47 @@ def blank(text: str) -> str:
         >>> blank("Adm(* (* *) *)itted.").split()
         ['Adm', 'itted.']
     """
-    kept, depth, quoted = [], 0, False
+    return "".join(
+        piece if not depth and not within else re.sub(r"[^\n]", " ", piece)
+        for piece, depth, within in _pieces(text)
+    )
+
+
+def comments(text: str) -> tuple[tuple[int, str], ...]:
+    """Where each comment begins, and its words, in order.
+
+    Example:
+        >>> comments("Check a. (** One,\\n  (* in *) two. *)")
+        ((9, 'One, (* in *) two.'),)
+    """
+    found: list[tuple[int, str]] = []
+    place, begun = 0, -1
+    for piece, depth, _ in _pieces(text):
+        if depth and begun < 0:
+            begun = place
+        place += len(piece)
+        if begun >= 0 and depth == 1 and piece == "*)":
+            words = text[begun + 2 : place - 2].lstrip("*")
+            found.append((begun, " ".join(words.split())))
+            begun = -1
+    return tuple(found)
+
+
+def _pieces(text: str) -> Iterator[tuple[str, int, bool]]:
+    """Each piece, how many comments it stands in, and whether it is the inside of a string."""
+    depth, quoted = 0, False
     for piece in re.split(r'(\(\*|\*\)|")', text):
-        visible = not depth and not quoted
         if piece == '"':
-            quoted, visible = not quoted, not depth
+            quoted = not quoted
+            yield piece, depth, False
         elif piece == "(*" and not quoted:
-            depth, visible = depth + 1, False
+            depth += 1
+            yield piece, depth, False
         elif piece == "*)" and not quoted and depth:
-            depth, visible = depth - 1, False
-        kept.append(piece if visible else re.sub(r"[^\n]", " ", piece))
-    return "".join(kept)
+            yield piece, depth, False
+            depth -= 1
+        else:
+            yield piece, depth, quoted
 
 
 @lru_cache(maxsize=1024)

@@ -3,12 +3,14 @@
 import json
 import shutil
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from convattn_ledger.coq.build import INSTALL
+from convattn_ledger.coq.lock import read_lock
 from convattn_ledger.coq.rules import Theorem, scan
-from convattn_ledger.coq.sources import LOCK, PROJECT, digest
+from convattn_ledger.coq.sources import LOCK, PROJECT, Project, digest
 from convattn_ledger.locations import coq_directory, prove_report
 from convattn_ledger.run import EvidenceFailed, NotRunHere, Run
 
@@ -21,15 +23,18 @@ class TheoremCheck:
 
     Attributes:
         file: The file of the theorem, under ``proofs/coq/``.
+        covers: What the claim says that it covers.
     """
 
     file: str
+    covers: str = ""
 
     def __call__(self, run: Run) -> str:
         """Look the theorem up in the report of ``convattn prove``.
 
         Raises:
-            EvidenceFailed: If the source has no theorem, or Coq has refused it.
+            EvidenceFailed: If the source has no theorem, its comment does not begin with the id of
+                the claim, what it covers is not in the lock, or Coq has refused it.
             NotRunHere: If the present sources have not been checked here.
         """
         directory, path = coq_directory(), prove_report()
@@ -39,6 +44,11 @@ class TheoremCheck:
                 "there"
             )
         theorem = self._source()
+        if run.claim not in theorem.claims:
+            raise EvidenceFailed(
+                f"{run.claim} names proofs/coq/{self.file}, whose first comment begins with "
+                f"{', '.join(theorem.claims) or 'no claim'}; name a theorem of this claim"
+            )
         report = read_report(path)
         if report is None or self.file not in report["theorems"]:
             what = "has no report" if report is None else f"does not know {self.file}"
@@ -47,6 +57,12 @@ class TheoremCheck:
             raise NotRunHere(
                 f"not re-checked here: changed since it was checked: {', '.join(changed)}; "
                 f"{_remedy()}"
+            )
+        locked = _locked_covers(directory / LOCK).get(self.file, {}).get(run.claim)
+        if locked != self.covers:
+            raise EvidenceFailed(
+                f"covers={self.covers!r}, but the lock has {locked!r}; read the theorem, then run "
+                "convattn prove --lock"
             )
         entry = report["theorems"][self.file]
         if not entry["checked"]:
@@ -70,6 +86,21 @@ class TheoremCheck:
         if theorem is None or failures:
             raise EvidenceFailed("; ".join(map(str, failures)) or f"{self.file} has no theorem")
         return theorem
+
+
+def _locked_covers(path: Path) -> dict[str, dict[str, str]]:
+    """What claims say that they cover, by the file of the theorem, as the lock has it."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        content = b""
+    return _parsed_covers(content)
+
+
+@lru_cache(maxsize=4)
+def _parsed_covers(content: bytes) -> dict[str, dict[str, str]]:
+    lock = read_lock(Project({LOCK: content})) or {"theorems": {}}
+    return {file: entry["covers"] for file, entry in lock["theorems"].items()}
 
 
 def _remedy() -> str:

@@ -31,7 +31,7 @@ def proved(file: str, *, covers: str = "") -> Evidence:
     return Evidence(
         name,
         Level.PROVED,
-        TheoremCheck(file),
+        TheoremCheck(file, covers),
         assumes,
         covers=covers,
         theorem=partial(statement, file),

@@ -83,8 +83,10 @@ def _broken(outcome: ClaimOutcome) -> str:
 def _claim(claim: Claim, statement: Statement, label: str, known: Collection[str]) -> list[str]:
     kinds = ", ".join(claim.kinds)
     parts = [
+        f"<p><b>Claimed.</b> {inline(statement.claimed, known)}<br>"
+        f"<b>True.</b> {inline(statement.true, known)}</p>",
         f'<p class="muted">{inline(claim.source)}. Kinds: {kinds}. '
-        f"File: <code>proofs/{escape(label)}</code>.</p>"
+        f"File: <code>proofs/{escape(label)}</code>.</p>",
     ]
     sections = [
         ("Printed", statement.printed),

@@ -65,7 +65,7 @@ def build_graph(
 ) -> Graph:
     """Read the graph."""
     proofs = [outcome.selected.proof for outcome in outcomes]
-    owner = {file: claim for _, claim, file in named_theorems(proofs)}
+    owner = {file: claim for _, claim, file, _ in named_theorems(proofs)}
     nodes = {outcome.id: _claim_node(outcome) for outcome in outcomes}
     for file in project.files:
         folder = file.partition("/")[0]

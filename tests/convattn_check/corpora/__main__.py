@@ -1,7 +1,9 @@
-"""``python -m corpora``: write tests/incorrect/ and tests/correct/ anew."""
+"""``python -m corpora``: write the certificates of tests/incorrect/ and tests/correct/ again."""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
+from types import ModuleType
 
 from corpora import (
     false_attention,
@@ -17,35 +19,21 @@ from corpora import (
     true_equality,
     true_others,
 )
-from corpora.entry import ROOT, Entry, manifest
+from corpora.manifests import ROOT
 
-INCORRECT = [
-    *false_forms.ENTRIES,
-    *false_layer_labels.ENTRIES,
-    *false_labels.ENTRIES,
-    *false_geometry.ENTRIES,
-    *false_attention.ENTRIES,
-    *false_bounds.ENTRIES,
-    *false_kernels.ENTRIES,
-    *false_counterexamples.ENTRIES,
-    *false_identities.ENTRIES,
-]
-CORRECT = [*true_equality.ENTRIES, *true_bounds.ENTRIES, *true_others.ENTRIES]
-ABOUT = {
-    "incorrect": "Certificates that a checker must refuse. What `code` and `reason` say is what "
-    "convattn_check answers: a rejection code, and a part of the reason.",
-    "correct": "Certificates at the edges of the format that a checker must accept. `reason` is a "
-    "part of the sentence that convattn_check gives, `steps` what it counts against its bounds.",
-}
+FALSE = (
+    *(false_forms, false_layer_labels, false_labels, false_geometry, false_attention),
+    *(false_bounds, false_kernels, false_counterexamples, false_identities),
+)
+TRUE = (true_equality, true_bounds, true_others)
 
 
-def files(folder: str, entries: list[Entry]) -> dict[str, bytes]:
-    """What stands in a corpus, by file name."""
-    found = {each.file: each.content for each in entries if each.content is not None}
-    return found | {"manifest.json": manifest(entries, ABOUT[folder]).encode()}
+def files(modules: Iterable[ModuleType]) -> dict[str, bytes]:
+    """The certificates of a corpus, by the names of their files."""
+    return {f"{name}.json": text for each in modules for name, text in each.CERTIFICATES.items()}
 
 
-CORPORA = {"incorrect": files("incorrect", INCORRECT), "correct": files("correct", CORRECT)}
+CORPORA = {"incorrect": files(FALSE), "correct": files(TRUE)}
 
 
 def write(content: bytes, path: Path) -> None:
@@ -56,12 +44,10 @@ def write(content: bytes, path: Path) -> None:
 
 
 if __name__ == "__main__":
-    for name, contents in CORPORA.items():
-        place = ROOT / name
-        place.mkdir(exist_ok=True)
+    for folder, contents in CORPORA.items():
         for file, content in contents.items():
-            write(content, place / file)
-        for other in place.glob("*.json"):
-            if other.name not in contents:
+            write(content, ROOT / folder / file)
+        for other in (ROOT / folder).glob("*.json"):
+            if other.name not in {*contents, "manifest.json"}:
                 other.unlink()
-        print(f"{len(contents)} files in {place}")
+        print(f"{len(contents)} files in {ROOT / folder}")

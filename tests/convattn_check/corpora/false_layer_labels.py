@@ -3,7 +3,7 @@
 import certificate_builder as build
 from certificate_cases import changed
 
-from corpora.label import mislabelled
+from corpora.entry import named
 
 # Claim: score, sizes that meet every demand, and the demands that they are to lack in turn.
 PLAIN = {"kernel": (3, 3)}
@@ -111,12 +111,15 @@ FINITE = {
 }
 
 
-ENTRIES = [
-    mislabelled(limit_lacking(claim, demand), claim, demand)
-    for claim, (_, _, demands) in EQUALITIES.items()
-    for demand in demands.split(" ")
-] + [
-    mislabelled(certificate, claim, demand)
-    for claim, lacking in FINITE.items()
-    for demand, certificate in lacking.items()
-]
+CERTIFICATES = named(
+    {
+        (claim, demand): limit_lacking(claim, demand)
+        for claim, (_, _, demands) in EQUALITIES.items()
+        for demand in demands.split(" ")
+    },
+    {
+        (claim, demand): certificate
+        for claim, lacking in FINITE.items()
+        for demand, certificate in lacking.items()
+    },
+)

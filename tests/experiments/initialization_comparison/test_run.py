@@ -29,9 +29,8 @@ IMAGES = 40
 def noise(monkeypatch) -> Dataset:
     """A hundred images of ten classes and 4 × 4 tokens, and a network of one layer."""
     small = replace(trials.NETWORK, depth=1, width=24, inner=24, heads=3, head_width=8)
-    for module in (trials, run):
-        monkeypatch.setattr(module, "NETWORK", small)
-    monkeypatch.setattr(trials, "EPOCHS", {IMAGES: 2})
+    monkeypatch.setattr(trials.CIFAR, "network", small)
+    monkeypatch.setattr(trials.CIFAR, "epochs", {IMAGES: 2})
     rng, classes = np.random.default_rng(0), tuple("abcdefghij")
 
     def part(count: int) -> Images:
@@ -112,7 +111,7 @@ def test_with_one_seed_all_initialisers_see_the_same_batches(noise, tmp_path, mo
 def test_the_command_goes_on_past_runs_that_diverge_or_are_held(
     noise, tmp_path, monkeypatch, capsys
 ):
-    def large(arrays, seed, image_range):
+    def large(arrays, seed, image_range, heads):
         return {name: np.float32(1e20) * array for name, array in arrays.items()}
 
     monkeypatch.setattr(datasets, "read_dataset", lambda path: noise)

@@ -1,10 +1,12 @@
 """The plan of the comparison, and what is made of its results."""
 
+import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from initialization_comparison import trials
+from initialization_comparison import digits, trials
 from initialization_comparison.command import main
 from initialization_comparison.results import (
     Epoch,
@@ -70,7 +72,9 @@ def result(accuracy, loss=1.0, *, sha256="a"):
 
 def test_the_plan():
     tried = tuning()
-    assert len(tried) == len(INITIALIZERS) * len(LEARNING_RATES)
+    assert len(tuning(first_grid=True)) == len(INITIALIZERS) * len(LEARNING_RATES)
+    assert len(tried) == len(INITIALIZERS) * len(LEARNING_RATES) + 7
+    assert set(tuning(first_grid=True)) < set(tried)
     assert {trial.seed for trial in tried}.isdisjoint(trials.SEEDS)
     compared = comparison(dict.fromkeys(INITIALIZERS, 1e-3), (1000, 4000))
     assert len(compared) == 50
@@ -82,6 +86,42 @@ def test_the_plan():
         assert trial.tunes == (trial in tried)
         assert chosen.training.evaluate_every == chosen.training.epochs
         assert -(-chosen.training.epochs // chosen.training.snapshot_every) == 4
+
+
+def test_the_plan_of_the_digits():
+    tried = tuning(trials.DIGITS)
+    assert len(tried) == 3 * len(INITIALIZERS)
+    compared = comparison(dict.fromkeys(INITIALIZERS, 1e-3), (trials.DIGITS_IMAGES,), trials.DIGITS)
+    assert len(compared) == 25
+    for trial in (*tried, *compared):
+        chosen = trial.settings(1293)
+        assert round(chosen.images.share * 1093) == trial.images == 100
+        assert (chosen.images.crop, chosen.images.flip) == (1, False)
+        assert (chosen.training.epochs, chosen.training.batch_size) == (100, 25)
+        assert chosen.model.patch_size == 2
+
+
+def test_the_digits_are_split_once_by_class(monkeypatch):
+    pixels = np.arange(1797 * 64).reshape(1797, 8, 8) % 17
+    stored = SimpleNamespace(
+        images=pixels.astype(float), target=np.arange(1797) % 10, target_names=np.arange(10)
+    )
+    module = SimpleNamespace(load_digits=lambda: stored)
+    monkeypatch.setitem(sys.modules, "sklearn", SimpleNamespace(datasets=module))
+    monkeypatch.setitem(sys.modules, "sklearn.datasets", module)
+    monkeypatch.setattr(digits, "require", lambda name: None)
+    found = digits.read_digits()
+    assert len(found.train) + len(found.test) == 1797
+    assert np.ptp(np.bincount(found.test.labels)) <= 1
+    assert found.train.images.dtype == np.uint8
+    assert found.train.images.max() == 255
+    assert (found.train.images == found.train.images[..., :1]).all()
+
+
+def test_without_scikit_learn_its_extra_is_named(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr("convattn.extras.find_spec", lambda name: None)
+    assert main(["--dataset", "digits", "--output-dir", str(tmp_path)]) == 2
+    assert "pip install 'convattn[sklearn]'" in capsys.readouterr().err
 
 
 def test_runs_that_tune_see_no_test_image():
@@ -120,7 +160,7 @@ def test_ours_starts_near_a_convolution_and_the_usual_one_does_not():
     found = {}
     for name in ("convolution, filters", "truncated normal"):
         load_state_dict(model, initial_parameters(replace(trial, initializer=name), model, images))
-        found[name] = look(model, *seen)
+        found[name] = look(model, *seen, heads=trials.NETWORK.heads)
     ours, usual = found.values()
     assert max(ours["distance"]) < 0.2
     assert min(usual["distance"]) > 0.9
@@ -129,15 +169,16 @@ def test_ours_starts_near_a_convolution_and_the_usual_one_does_not():
 
 
 def test_rates_are_chosen_by_validation_loss_of_whole_tuning_runs():
-    tried = tuning()
+    tried = tuning(first_grid=True)
     results = {t.name: result(0.9, abs(t.learning_rate - 1e-3)) for t in tried}
+    assert chosen_rates(results, tuning()).keys() == {"truncated normal"}  # of more, runs are left
     assert chosen_rates(results, tried) == dict.fromkeys(INITIALIZERS, 1e-3)
     del results[tried[0].name]
     assert tried[0].initializer not in chosen_rates(results, tried)
 
 
 def test_a_rate_that_diverges_is_not_chosen():
-    tried = tuning()
+    tried = tuning(first_grid=True)
     name = tried[0].initializer
     losses = [None, 0.9, 0.8]
     results = {
@@ -235,6 +276,8 @@ def test_the_least_and_the_largest_size():
         (["--data", "nowhere"], "nowhere"),
         (["--quick", "--data", "cifar"], "--quick and --data"),
         (["--quick", "--sizes", "100"], "--quick and --sizes"),
+        (["--dataset", "digits", "--quick", "--data", "x"], "digits and --quick, --data"),
+        (["--dataset", "digits", "--first-grid"], "digits and --first-grid"),
     ],
 )
 def test_wrong_use(words, message, tmp_path, capsys):

@@ -1,6 +1,7 @@
 """Stages run within their minutes; what was done is kept, whatever ends a session."""
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -40,32 +41,30 @@ def _probed(monkeypatch):
 
 def run(folder, *stages, minutes=1.0, data=None):
     lines = []
-    found = run_session(folder, minutes, data, lines.append, stages)
-    return found, lines
+    result = run_session(folder, minutes, data, lines.append, stages)
+    return result, lines
 
 
 def test_what_is_done_is_not_done_again(tmp_path):
     folder = tmp_path / "new" / "folder"
     run(folder, stage("one", WRITES))
-    found, lines = run(folder, stage("one", WRITES), stage("two", WRITES))
+    result, lines = run(folder, stage("one", WRITES), stage("two", WRITES))
     assert (folder / "ran").read_text() == "xx"
     assert lines[1] == "one: done before"
-    assert {name: ended.status for name, ended in found.stages.items()} == {
-        "one": "done",
-        "two": "done",
-    }
-    assert len(found.sessions) == 2
-    assert read_session(folder) == found
+    statuses = {name: ended.status for name, ended in result.stages.items()}
+    assert statuses == {"one": "done", "two": "done"}
+    assert len(result.sessions) == 2
+    assert read_session(folder) == result
 
 
 def test_a_failure_costs_its_stage_alone_and_is_tried_again(tmp_path):
-    found, _ = run(tmp_path / "a", stage("one", "raise ValueError('words')"), stage("two", WRITES))
-    assert found.stages["one"].status == "failed"
-    assert found.stages["one"].reason == "ValueError: words"
-    assert found.stages["two"].status == "done"
-    found, _ = run(tmp_path / "a", stage("one", WRITES))
-    assert found.stages["one"].reason == ""
-    assert found.stages["one"].status == "done"
+    result, _ = run(tmp_path / "a", stage("one", "raise ValueError('words')"), stage("two", WRITES))
+    assert result.stages["one"].status == "failed"
+    assert result.stages["one"].reason == "ValueError: words"
+    assert result.stages["two"].status == "done"
+    result, _ = run(tmp_path / "a", stage("one", WRITES))
+    assert result.stages["one"].reason == ""
+    assert result.stages["one"].status == "done"
 
 
 def test_who_is_over_time_is_stopped_with_all_that_it_started(tmp_path):
@@ -75,15 +74,18 @@ def test_who_is_over_time_is_stopped_with_all_that_it_started(tmp_path):
         "pathlib.Path(sys.argv[1], 'child').write_text(str(child.pid))\n"
         "time.sleep(60)"
     )
-    found, _ = run(tmp_path / "a", stage("one", code, grace=0.5), minutes=3 / 60)
-    assert found.stages["one"].status == "stopped"
-    assert 1 < found.stages["one"].seconds < 10
+    result, _ = run(tmp_path / "a", stage("one", code, grace=0.5), minutes=3 / 60)
+    assert result.stages["one"].status == "stopped"
+    assert 1 < result.stages["one"].seconds < 10
     child = int((tmp_path / "a" / "child").read_text())
-    for _ in range(100):
-        if not is_running(child):
-            break
+    assert waits_until(lambda: not is_running(child))
+
+
+def waits_until(condition, seconds=30):
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
         time.sleep(0.05)
-    assert not is_running(child)
+    return condition()
 
 
 def is_running(process):
@@ -104,8 +106,8 @@ def test_who_does_not_listen_is_ended(tmp_path):
 
 def test_a_stage_is_not_begun_with_too_few_seconds(tmp_path, monkeypatch):
     monkeypatch.setattr(session, "LEAST", 1000.0)
-    found, lines = run(tmp_path / "a", stage("one", WRITES))
-    assert found.stages["one"] == Ended()
+    result, lines = run(tmp_path / "a", stage("one", WRITES))
+    assert result.stages["one"] == Ended()
     assert "too few; the next session goes on with it" in lines[-1]
     assert not (tmp_path / "a" / "ran").exists()
 
@@ -121,11 +123,11 @@ def test_a_lost_device_ends_the_session_and_keeps_what_was_done(tmp_path, monkey
 
     monkeypatch.setattr(session, "probed", probed)
     fails = "import sys; sys.exit('CUDA_ERROR_LAUNCH_FAILED')"
-    with pytest.raises(UsageError, match="device is lost; what was done is kept"):
+    with pytest.raises(UsageError, match="device is lost"):
         run(tmp_path / "a", stage("one", WRITES), stage("two", fails), stage("three", WRITES))
-    kept = read_session(tmp_path / "a")
-    assert [ended.status for ended in kept.stages.values()] == ["done", "failed"]
-    assert kept.stages["two"].reason == "the device was lost or refused the work; see the log"
+    stored = read_session(tmp_path / "a")
+    assert [ended.status for ended in stored.stages.values()] == ["done", "failed"]
+    assert stored.stages["two"].reason.startswith("the device was lost")
 
 
 @pytest.mark.parametrize(
@@ -144,7 +146,7 @@ def test_reasons(code, log, reason):
 def test_other_folders_devices_and_images_are_refused(tmp_path, monkeypatch):
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "file").write_text("")
-    with pytest.raises(UsageError, match="something else than a session; take another folder"):
+    with pytest.raises(UsageError, match="something else than a session"):
         run(tmp_path / "other")
     run(tmp_path / "a", data=tmp_path / "one")
     with pytest.raises(UsageError, match=r"images: .*one, but now: the bundled ones"):
@@ -184,21 +186,14 @@ def test_a_stage_ends_with_the_session_however_that_ends(tmp_path, number):
     folder = tmp_path / "a"
     parent = subprocess.Popen([sys.executable, "-c", program, str(folder)])
     written = folder / "pid"
-    for _ in range(600):
-        if written.exists() and written.read_text():
-            break
-        time.sleep(0.05)
+    assert waits_until(lambda: written.exists() and written.read_text())
     child = int(written.read_text())
     os.kill(parent.pid, number)
     parent.wait(30)
-    for _ in range(200):
-        if not is_running(child):
-            break
-        time.sleep(0.05)
-    assert not is_running(child)
-    found, _ = run(folder, stage("one", WRITES))  # the folder is free, and whole
-    assert found.stages["one"].status == "done"
-    assert len(found.sessions) == 2
+    assert waits_until(lambda: not is_running(child))
+    result, _ = run(folder, stage("one", WRITES))  # the folder is free, and whole
+    assert result.stages["one"].status == "done"
+    assert len(result.sessions) == 2
 
 
 def test_a_machine_whose_gpu_jax_does_not_know_is_told(tmp_path, monkeypatch):
@@ -216,17 +211,12 @@ def test_a_machine_whose_gpu_jax_does_not_know_is_told(tmp_path, monkeypatch):
 
 def test_jax_that_does_not_start_is_told_in_a_line(monkeypatch):
     monkeypatch.setenv("JAX_PLATFORMS", "nonsense")
-    with pytest.raises(
-        UsageError, match=r"JAX does not start here: .*set JAX_PLATFORMS=cpu"
-    ) as seen:
+    with pytest.raises(UsageError, match="JAX_PLATFORMS=cpu") as caught:
         probe.probed()
-    assert "\n" not in str(seen.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_shares_leave_time_for_training():
     """Whatever the others take, a third of the time is left for the last stage."""
-    left = 1.0
-    for each in STAGES[:-1]:
-        left *= 1 - each.share
-    assert left > 0.15
+    assert math.prod(1 - each.share for each in STAGES[:-1]) > 0.15
     assert STAGES[-1].share == 1.0

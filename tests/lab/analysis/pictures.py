@@ -9,7 +9,9 @@ import matplotlib.image
 def svg_ids(path: Path, part: str) -> list[str]:
     """The ids in an SVG file that contain a word."""
     return [
-        found for node in ElementTree.parse(path).iter() if part in (found := node.get("id") or "")
+        result
+        for node in ElementTree.parse(path).iter()
+        if part in (result := node.get("id") or "")
     ]
 
 

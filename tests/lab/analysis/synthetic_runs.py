@@ -36,13 +36,13 @@ def write_run(
 ) -> Path:
     """Write a folder as a run leaves it; snapshots are drawn from the seed if not given."""
     directory = RunDirectory(path)
-    given = TrainingSettings(epochs=epochs, **training)
-    directory.write_settings(RunSettings(model, training=given))
+    settings = RunSettings(model, training=TrainingSettings(epochs=epochs, **training))
+    directory.write_settings(settings)
     images = {"name": name, "note": note, "train": 2000, "test": test_images}
     directory.write(RUN, {"images": {**images, "size": list(size), "classes": 10}})
     lines = []
-    for epoch, (seen, judged) in enumerate(zip(train, test, strict=True), 1):
-        line = {"step": 20 * epoch, "epoch": epoch, "train_accuracy": seen}
+    for epoch, (accuracy, judged) in enumerate(zip(train, test, strict=True), 1):
+        line = {"step": 20 * epoch, "epoch": epoch, "train_accuracy": accuracy}
         lines.append(line if judged is None else {**line, "test_accuracy": judged})
     for line, accuracy in zip(lines, validation, strict=False):
         line["validation_accuracy"] = accuracy
@@ -92,7 +92,7 @@ def gaussian_scores(centers: np.ndarray, roots: np.ndarray, tokens: tuple[int, i
     """-|R(δ - Δ)|²/2 at every shift, `[heads, row shifts, column shifts]`."""
     rows, columns = (np.arange(1 - side, side) for side in tokens)
     shifts = np.stack(np.meshgrid(rows, columns, indexing="ij"), axis=-1)
-    found = np.empty((len(centers), *shifts.shape[:2]))
+    scores = np.empty((len(centers), *shifts.shape[:2]))
     for head, (center, root) in enumerate(zip(centers, roots, strict=True)):
-        found[head] = -np.sum(((shifts - center) @ root.T) ** 2, axis=-1) / 2
-    return found
+        scores[head] = -np.sum(((shifts - center) @ root.T) ** 2, axis=-1) / 2
+    return scores

@@ -1,11 +1,11 @@
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from comparison import assert_equal, assert_within, gamma
-from flax import nnx
 from lab.analysis.pictures import png_pixels, svg_ids, svg_text
 from lab.analysis.synthetic_runs import TINY, drawn_snapshot
+from lab.models.oracle import scores
+from lab.models.tiny import filled
 
 from convattn.diagnosis.picture import save_picture
 from convattn_lab.analysis.attention import (
@@ -27,15 +27,8 @@ IMAGES = np.random.default_rng(0).normal(size=(3, 4, 6, 3)).astype(np.float32)
 
 @pytest.fixture(scope="module")
 def model():
-    """An encoder with random parameters, from NumPy, since JAX would compile each shape."""
     settings = EncoderSettings("content", heads=(2, 0), width=4, inner=4)
-    abstract = abstract_model(settings, classes=2, image_size=(4, 6))
-    structure, shapes = nnx.split(abstract)
-    rng = np.random.default_rng(1)
-    drawn = jax.tree.map(
-        lambda leaf: jnp.asarray(rng.uniform(-0.5, 0.5, leaf.shape), leaf.dtype), shapes
-    )
-    return nnx.merge(structure, drawn)
+    return filled(abstract_model(settings, classes=2, image_size=(4, 6)))
 
 
 @pytest.fixture(scope="module")
@@ -66,26 +59,13 @@ def test_the_layers_see_what_they_see_in_the_model(model) -> None:
 def test_maps_of_images_are_softmax_of_content_and_position(model, maps) -> None:
     first, second = maps
     assert second.shape == (3, 0, 2, 3)
-    (layer, tokens), _ = layer_inputs(model, IMAGES)
-    content = layer.content
-    flat = np.asarray(tokens, np.float64).reshape(3, 6, 4)
-    for head in range(2):
-        read = [np.asarray(part[head], np.float64) for part in (content.query, content.key)]
-        bias = [
-            np.asarray(part[head], np.float64) for part in (content.query_bias, content.key_bias)
-        ]
-        queries, keys = (flat @ matrix + more for matrix, more in zip(read, bias, strict=True))
-        query = queries[:, QUERY[0] * 3 + QUERY[1]]
-        scores = np.einsum("be,bke->bk", query, keys)
-        rows, columns = (np.asarray(table, np.float64) for table in content.tables)
-        for key in range(6):
-            shift = (key // 3 - QUERY[0] + 1, key % 3 - QUERY[1] + 2)
-            scores[:, key] += query @ np.concatenate([rows[shift[0]], columns[shift[1]]])
-        weights = np.exp(scores / 2)
-        weights /= weights.sum(axis=1, keepdims=True)
+    (_, tokens), _ = layer_inputs(model, IMAGES)
+    for image, maps_of_image in zip(np.asarray(tokens, np.float64), first, strict=True):
+        row = scores(model.layers[0].attention, image)[:, QUERY[0] * 3 + QUERY[1]]
         # float32: some sums of four products, and an exponential of scores below 64.
-        assert np.abs(scores).max() < 64
-        assert_within(first[:, head].reshape(3, 6), weights, gamma(64 * 30, np.float32))
+        assert np.abs(row).max() < 64
+        weights = np.exp(row) / np.exp(row).sum(axis=1, keepdims=True)
+        assert_within(maps_of_image.reshape(2, 6), weights, gamma(64 * 30, np.float32))
 
 
 @pytest.mark.slow

@@ -12,10 +12,10 @@ from convattn_lab.models.settings import EncoderSettings
 
 
 def test_every_snapshot_and_layer_is_measured(stored_run) -> None:
-    found = distance_history(stored_run, 3)
-    assert found.epochs == (0, 2, 4)
-    assert not found.linearised
-    for place, epoch in enumerate(found.epochs):
+    result = distance_history(stored_run, 3)
+    assert result.epochs == (0, 2, 4)
+    assert not result.linearised
+    for place, epoch in enumerate(result.epochs):
         stored = drawn_snapshot(TINY, epoch)
         for layer in (1, 2):
             expected = convolution_distance(
@@ -23,8 +23,8 @@ def test_every_snapshot_and_layer_is_measured(stored_run) -> None:
                 stored[f"layer{layer}.value_gram"],
                 3,
             )
-            assert found.layers[place][layer - 1].relative == expected.relative
-            assert_equal(found.layers[place][layer - 1].heads, expected.heads)
+            assert result.layers[place][layer - 1].relative == expected.relative
+            assert_equal(result.layers[place][layer - 1].heads, expected.heads)
     assert distance_history(stored_run, 3, most_epochs=2).epochs == (0, 4)
 
 

@@ -7,11 +7,11 @@ from convattn_lab.analysis.curves import draw_curves, run_curves
 
 
 def test_the_points_are_those_of_the_metrics(stored_run) -> None:
-    found = run_curves(stored_run)
-    assert found.train.tolist() == [[1, 0.2], [2, 0.3], [3, 0.4], [4, 0.5]]
-    assert found.test.tolist() == [[1, 0.1], [3, 0.3], [4, 0.25]]
+    result = run_curves(stored_run)
+    assert result.train.tolist() == [[1, 0.2], [2, 0.3], [3, 0.4], [4, 0.5]]
+    assert result.test.tolist() == [[1, 0.1], [3, 0.3], [4, 0.25]]
     assert (
-        found.label
+        result.label
         == "run stored: test accuracy 25.0 % (125 of 500), CIFAR-10, slice of 2,000 + 500"
     )
 
@@ -30,10 +30,10 @@ def test_the_label_has_the_note_and_says_that_a_run_is_unfinished(tmp_path) -> N
 
 def test_a_pruned_run_goes_on_where_its_source_ended(tmp_path) -> None:
     run = write_pruning(write_run(tmp_path / "pruned"))
-    found = run_curves(run)
+    result = run_curves(run)
     # It begins with what pruning alone did.
-    assert found.test.tolist() == [[300, 0.05], [301, 0.1], [303, 0.3], [304, 0.25]]
-    assert found.train[:, 0].tolist() == [301, 302, 303, 304]
+    assert result.test.tolist() == [[300, 0.05], [301, 0.1], [303, 0.3], [304, 0.25]]
+    assert result.train[:, 0].tolist() == [301, 302, 303, 304]
     assert run_curves(write_pruning(run, pruned=None)).test[0, 0] == 301
 
 
@@ -47,18 +47,17 @@ def test_a_damaged_pruning_file_is_refused(tmp_path) -> None:
 
 def test_a_single_point_is_seen_and_ticks_are_whole_epochs(tmp_path) -> None:
     run = write_run(tmp_path / "short", train=(0.3,), test=(0.2,), epochs=1)
-    figure = draw_curves([run_curves(run)])
-    axes, loss = figure.axes
+    axes, loss = draw_curves([run_curves(run)]).axes
     assert [line.get_marker() for line in axes.lines] == ["o", "o"]
     assert [float(y) for line in axes.lines for y in line.get_ydata()] == [30.0, 20.0]
     assert (axes.get_ylabel(), loss.get_ylabel()) == ("accuracy (%)", "loss (nats)")
     assert len(loss.lines) == 2
     assert axes.get_xlim() == (0, 2)
-    figure.draw_without_rendering()
+    axes.figure.draw_without_rendering()
     assert all(tick == int(tick) for tick in axes.get_xticks())
     long = write_run(tmp_path / "long", train=(0.3,) * 20, test=(0.2,) * 20, epochs=20)
     axes, _ = draw_curves([run_curves(long)]).axes
-    assert [line.get_marker() for line in axes.lines] == ["None", "None"]
+    assert {line.get_marker() for line in axes.lines} == {"None"}
 
 
 def test_without_metrics_there_is_nothing_to_draw(tmp_path) -> None:

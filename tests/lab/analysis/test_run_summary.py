@@ -28,76 +28,50 @@ def test_what_was_pruned_otherwise_is_named() -> None:
     plan = Pruning(source, {"largest": 1e-5}, [[1]], [2], 300, 0.9)
     assert plan.differences(replace(plan, pruned=0.1, after=0.2)) == []
     others = {"config": {"seed": 1}, "result": {"seconds": 1}, "images_sha256": "b"}
-    assert plan.differences(replace(plan, source=others, kept=[[2]], epochs_before=9)) == [
-        "kept",
-        "epochs_before",
-        "source.config",
-        "source.images_sha256",
-    ]
+    names = plan.differences(replace(plan, source=others, kept=[[2]], epochs_before=9))
+    assert names == ["kept", "epochs_before", "source.config", "source.images_sha256"]
 
 
-DAMAGE = {
-    "no images": ("run.json", {}, "name is missing"),
-    "images a list": ("run.json", {"images": []}, "images is \\[\\], but expected dict"),
-    "no number of images": ("run.json", {"images": {"name": "a", "note": ""}}, "train is missing"),
-    "a name of None": (
-        "run.json",
-        {"images": {"name": None, "note": "", "train": 1}},
-        "name is None, but expected str",
-    ),
-    "no status": ("result.json", {}, "status is missing"),
-    "no accuracy": ("result.json", {"status": "finished"}, "test_accuracy is missing"),
-    "an accuracy in words": (
-        "result.json",
-        {"status": "finished", "test_accuracy": "high", "test_images": 5},
-        "test_accuracy is 'high', but expected float",
-    ),
-    "an accuracy of NaN": (
-        "result.json",
-        {"status": "finished", "test_accuracy": float("nan"), "test_images": 5},
-        "test_accuracy is nan, but expected float",
-    ),
-    "a truth value for a number": (
-        "result.json",
-        {"status": "finished", "test_accuracy": 0.5, "test_images": True},
-        "test_images is True, but expected int",
-    ),
-    "a list for a line": ("metrics.jsonl", [1], "line 1 is .1., but expected the numbers of an"),
-    "a line without an epoch": ("metrics.jsonl", {"step": 1}, "epoch is missing"),
-    "a loss in words": (
-        "metrics.jsonl",
-        {"step": 1, "epoch": 1, "train_loss": "low"},
-        "line 1: train_loss is 'low', but expected float",
-    ),
-}
+FINISHED = {"status": "finished", "test_accuracy": 0.5, "test_images": 5}
+LINE = {"step": 1, "epoch": 1, "train_loss": 0.5}
+IMAGES = {"name": "a", "note": "", "train": 1}
+DAMAGED = [
+    ("run.json", {}, "name is missing"),
+    ("run.json", {"images": []}, r"images is \[\]"),
+    ("run.json", {"images": {"name": "a", "note": ""}}, "train is missing"),
+    ("run.json", {"images": {**IMAGES, "name": None}}, "name is None"),
+    ("result.json", {}, "status is missing"),
+    ("result.json", {"status": "finished"}, "test_accuracy is missing"),
+    ("result.json", {**FINISHED, "test_accuracy": "high"}, "test_accuracy is 'high'"),
+    ("result.json", {**FINISHED, "test_accuracy": float("nan")}, "test_accuracy is nan"),
+    ("result.json", {**FINISHED, "test_images": True}, "test_images is True"),
+    ("result.json", "[" * 100_000, "is no JSON"),
+    ("metrics.jsonl", [1], r"line 1 is \[1\]"),
+    ("metrics.jsonl", {"step": 1}, "epoch is missing"),
+    ("metrics.jsonl", {**LINE, "train_loss": "low"}, "line 1: train_loss is 'low'"),
+]
 
 
-@pytest.mark.parametrize(("name", "content", "message"), DAMAGE.values(), ids=DAMAGE)
+@pytest.mark.parametrize(("name", "content", "message"), DAMAGED)
 def test_a_damaged_file_is_refused_by_name(tmp_path, name, content, message) -> None:
     run = write_run(tmp_path / "run")
     assert read_summary(run).correct == (125, 500)
-    (run / name).write_text(json.dumps(content) + "\n")
+    text = content if isinstance(content, str) else json.dumps(content) + "\n"
+    (run / name).write_text(text)
     with pytest.raises(ValueError, match=f"{name}.*{message}"):
-        read_summary(run)
-
-
-def test_brackets_without_end_are_damage(tmp_path) -> None:
-    run = write_run(tmp_path / "run")
-    (run / "result.json").write_text("[" * 100_000)
-    with pytest.raises(ValueError, match=r"result\.json is no JSON"):
         read_summary(run)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"kept": [1, 2]}, r"kept is \[1, 2\], but expected numbers of heads for each layer"),
-        ({"removed": [1, "x"]}, r"removed is \[1, 'x'\], but expected numbers of heads"),
-        ({"removed": [1]}, "speaks of 2 and 1 layers, but expected the 2 of the model"),
-        ({"epochs_before": "many"}, "epochs_before is 'many', but expected int"),
-        ({"pruned": [0.5]}, r"pruned is \[0\.5\], but expected"),
-        ({"source": {"config": {}, "result": 3, "images_sha256": ""}}, "result is 3, but expected"),
-        ({"thresholds": {"largest": "x"}}, "largest is 'x', but expected float"),
+        ({"kept": [1, 2]}, r"kept is \[1, 2\]"),
+        ({"removed": [1, "x"]}, r"removed is \[1, 'x'\]"),
+        ({"removed": [1]}, "2 and 1 layers"),
+        ({"epochs_before": "many"}, "epochs_before is 'many'"),
+        ({"pruned": [0.5]}, r"pruned is \[0\.5\]"),
+        ({"source": {"config": {}, "result": 3, "images_sha256": ""}}, "result is 3"),
+        ({"thresholds": {"largest": "x"}}, "largest is 'x'"),
     ],
 )
 def test_a_damaged_record_of_pruning_is_refused(tmp_path, change, message) -> None:

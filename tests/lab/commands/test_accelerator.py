@@ -12,10 +12,10 @@ def test_three_minutes_reach_every_stage_and_the_next_go_on(convattn_command, tm
     folder = tmp_path / "session"
     done = convattn_command("accelerator", "--minutes", 3, "-o", folder)
     assert done.code == 0, done.out
-    found = json.loads((folder / "session.json").read_text())["stages"]
-    assert list(found) == STAGES
-    assert all(found[name]["status"] in ("done", "stopped") for name in STAGES), found
-    assert found["audit"]["status"] == "done"
+    result = json.loads((folder / "session.json").read_text())["stages"]
+    assert list(result) == STAGES
+    assert all(result[name]["status"] in ("done", "stopped") for name in STAGES), result
+    assert result["audit"]["status"] == "done"
     assert b"Every back end against float64" in (folder / "index.html").read_bytes()
     again = convattn_command("accelerator", "--minutes", 1, "-o", folder)
     assert again.code == 0
@@ -25,20 +25,15 @@ def test_three_minutes_reach_every_stage_and_the_next_go_on(convattn_command, tm
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--minutes", "0.5"), "--minutes 0.5, but expected at least 1"),
-        (("--minutes", "nan"), "--minutes nan, but expected at least 1"),
-        (("--data", "nowhere"), "--data nowhere is not there"),
+        (("--minutes", "0.5"), "--minutes 0.5"),
+        (("--minutes", "nan"), "--minutes nan"),
+        (("--data", "nowhere"), "--data nowhere"),
     ],
 )
 def test_wrong_use_is_refused(convattn_command, tmp_path, words, message):
     done = convattn_command("accelerator", "-o", tmp_path / "session", *words)
-    assert done.code == 2
-    assert message in done.err
+    assert (done.code, message in done.err) == (2, True)
     assert not (tmp_path / "session").exists()
-
-
-def test_a_file_in_the_place_of_the_folder_is_refused(convattn_command, tmp_path):
     (tmp_path / "file").write_text("")
     done = convattn_command("accelerator", "-o", tmp_path / "file")
-    assert done.code == 2
-    assert "is a file" in done.err
+    assert (done.code, "is a file" in done.err) == (2, True)

@@ -139,13 +139,13 @@ def test_each_epoch_takes_every_image_once_in_its_own_order() -> None:
 
 
 def test_nothing_depends_on_64_bit_types() -> None:
-    wide = (draw(KEY, 2, INDICES, CROP), epoch_order(KEY, 2, COUNT), load(KEY, 2, INDICES, CROP))
+    def everything():
+        batch = load(KEY, 2, INDICES, CROP)
+        return draw(KEY, 2, INDICES, CROP), epoch_order(KEY, 2, COUNT), batch
+
+    wide = everything()
     with jax.enable_x64(False):
-        narrow = (
-            draw(KEY, 2, INDICES, CROP),
-            epoch_order(KEY, 2, COUNT),
-            load(KEY, 2, INDICES, CROP),
-        )
+        narrow = everything()
     for one, other in zip(jax.tree.leaves(wide), jax.tree.leaves(narrow), strict=True):
         assert one.dtype == other.dtype
         assert np.array_equal(one, other)
@@ -162,12 +162,10 @@ def test_old_keys_draw_the_same() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"augmentation": CROP, "keys": None}, "keys for 0 of 3 images, but expected"),
-        (
-            {"augmentation": CROP, "keys": jax.random.split(KEY, 1)},
-            "keys for 1 of 3 images",
-        ),
-        ({"augmentation": Augmentation(6)}, "crop=6, but expected less than the 6×7 pixels"),
+        ({"augmentation": CROP, "keys": None}, "keys for 0 of 3 images"),
+        ({"augmentation": CROP, "keys": jax.random.split(KEY, 1)}, "keys for 1 of 3 images"),
+        ({"augmentation": Augmentation(6)}, "crop=6, .* 6×7 pixels"),
+        ({"augmentation": Augmentation(crop=0, cutmix=1.0)}, "classes=None"),
     ],
 )
 def test_other_arguments_are_refused(changes, message) -> None:
@@ -183,15 +181,8 @@ def test_an_index_beyond_the_set_takes_the_nearest_image() -> None:
     assert labels.tolist() == LABELS[[-1, -1, 0]].tolist()
 
 
-def test_mixing_needs_the_number_of_classes() -> None:
-    keys = example_keys(KEY, 0, jnp.asarray(INDICES))
-    with pytest.raises(ValueError, match="classes=None, but expected their number"):
-        load_batch(DATA, jnp.asarray(INDICES), keys, MEAN, STD, Augmentation(cutmix=1.0, crop=0))
-
-
-def test_augmentations_have_ranges() -> None:
+@pytest.mark.parametrize(("name", "value"), [("rand_augment", 10.5), ("crop", 1.5)])
+def test_augmentations_have_ranges(name, value) -> None:
     """They are declared; what declarations refuse, tests/lab/test_settings.py has."""
-    with pytest.raises(ValueError, match=r"rand_augment=10\.5, but expected at most 10"):
-        Augmentation(rand_augment=10.5)
-    with pytest.raises(ValueError, match=r"crop=1\.5, but expected an integer"):
-        Augmentation(crop=1.5)
+    with pytest.raises(ValueError, match=f"{name}={value}, but expected"):
+        Augmentation(**{name: value})

@@ -67,11 +67,11 @@ def test_the_archive_arrives_once(fetch, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        ("wrong", "does not match the known hash"),
+        ("wrong", "known hash"),
         ("truncated", "cannot be fetched"),
         ("missing", "404"),
-        ("large", "171000001 bytes announced, but at most 171,000,000 were expected"),
-        ("endless", "1e9 bytes announced, but at most 171,000,000 were expected"),
+        ("large", "171000001 bytes"),
+        ("endless", "1e9 bytes"),
     ],
 )
 def test_what_is_not_the_archive_is_thrown_away(fetch, tmp_path, kind, message) -> None:
@@ -84,7 +84,7 @@ def test_a_changed_file_of_that_name_is_left_as_it_is(fetch, tmp_path) -> None:
     path = tmp_path / "new" / "good.tar.gz"
     path.parent.mkdir()
     path.write_bytes(CONTENT[:-1])
-    with pytest.raises(DataIntegrityError, match=r"MD5 sum is not .*; it was cut short or changed"):
+    with pytest.raises(DataIntegrityError, match="MD5 sum is not"):
         fetch("good")
     assert path.read_bytes() == CONTENT[:-1]
 
@@ -100,5 +100,5 @@ def test_no_server_and_no_folder_are_said(tmp_path, monkeypatch) -> None:
 
 @pytest.mark.parametrize("name", ["cifar10-python", "mnist"])
 def test_an_archive_that_is_not_there_is_refused(tmp_path, name) -> None:
-    with pytest.raises(ValueError, match="expected cifar10-binary or cifar100-binary, which hold"):
+    with pytest.raises(ValueError, match="expected cifar10-binary or cifar100-binary"):
         download_archive(name, tmp_path)

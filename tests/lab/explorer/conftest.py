@@ -76,10 +76,11 @@ class Served:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         connection.request(method, token + path, body, named)
         answer = connection.getresponse()
-        content, said = answer.read(), dict(answer.getheaders())
+        content, header = answer.read(), dict(answer.getheaders())
         connection.close()
-        found = json.loads(content) if "json" in said.get("content-type", "") else content
-        return SimpleNamespace(code=answer.status, found=found, headers=said)
+        if "json" in header.get("content-type", ""):
+            content = json.loads(content)
+        return SimpleNamespace(code=answer.status, content=content, headers=header)
 
 
 @pytest.fixture(scope="session")

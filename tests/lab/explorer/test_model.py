@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from comparison import assert_equal, assert_within
-from networks.small import small_attention, small_images
 
 import convattn as ca
 from convattn.diagnosis.models import diagnose
@@ -26,9 +25,9 @@ def test_numbers_are_those_of_diagnose(vit, files) -> None:
     images = vit.source.prepare(np.stack([vit.pixels(key) for key in vit.samples[:3]]))
     expected = diagnose(files / "vit.safetensors", images, heads=2).layers
     for number, layer in enumerate(expected):
-        found = vit.numbers(number)
-        assert {key: found[key] for key in layer.as_dict()} == layer.as_dict()
-        assert_equal(np.array(found["taps"]), layer.convolution.taps)
+        result = vit.numbers(number)
+        assert {key: result[key] for key in layer.as_dict()} == layer.as_dict()
+        assert_equal(np.array(result["taps"]), layer.convolution.taps)
     assert vit.numbers(0) != vit.numbers(1)
 
 
@@ -36,19 +35,14 @@ def test_a_query_attends_as_in_the_network(vit, files) -> None:
     from convattn.networks.vision_transformer.state_dicts import read_transformer
 
     network = read_transformer(read_weights(files / "vit.safetensors"), 2)
-    for image, what in ((vit.samples[4], "full"), (None, "position")):
-        pixels = (
-            np.zeros((1, 8, 12, 3))
-            if image is None
-            else vit.source.prepare(vit.pixels(image)[None])
-        )
-        layer = list(attention_layers(network, pixels.astype(np.float64)))[1]
+    image = vit.samples[4]
+    pixels = vit.source.prepare(vit.pixels(image)[None]).astype(np.float64)
+    for kind, inputs in (("full", pixels), ("position", np.zeros((1, 8, 12, 3)))):
+        layer = list(attention_layers(network, inputs))[1]
         expected = layer.attention[0, :, 1 + 4, 1:].reshape(2, 2, 3)
-        found = getattr(vit.attention(vit.samples[4], 1, (1, 1)), what)
-        assert_within(found, expected, SINGLE)
-        assert (
-            np.abs(getattr(vit.attention(vit.samples[4], 1, (0, 1)), what) - expected).max() > 0.01
-        )
+        here, above = (getattr(vit.attention(image, 1, (row, 1)), kind) for row in (1, 0))
+        assert_within(here, expected, SINGLE)
+        assert np.abs(above - expected).max() > 0.01
 
 
 @pytest.mark.slow
@@ -56,10 +50,10 @@ def test_a_still_layer_is_read_from_its_table(layer, files, monkeypatch) -> None
     stored = ca.load_layer(files / "layer.safetensors")
     maps = ca.attention_maps(stored, (8, 9)).weights[:, :, :, 1:-1, 1:-1]
     for query in ((0, 0), (3, 5), (7, 8)):
-        found = layer.attention("s0", 0, query).full
-        assert_within(found, np.asarray(maps[:, query[0], query[1]]), 1e-12)
+        result = layer.attention("s0", 0, query).full
+        assert_within(result, np.asarray(maps[:, query[0], query[1]]), 1e-12)
     with pytest.raises(AssertionError):
-        assert_within(found, np.asarray(maps[:, 7, 7]), 1e-12)
+        assert_within(result, np.asarray(maps[:, 7, 7]), 1e-12)
     monkeypatch.setattr(still_layers, "MOST_MEASURED", 100_000)
     assert replace(layer.source.still[0], image_size=(40, 30)).measured().grid == (9, 9)
 
@@ -76,46 +70,29 @@ def test_before_and_after_conversion(layer, files) -> None:
     assert layer.numbers(0)["convolution"]["kernel_size"] == [3, 3]
 
 
-@pytest.mark.slow
-def test_a_converted_network(tmp_path) -> None:
-    layers, apply, _ = small_attention()
-    ca.save_network(layers, apply, tmp_path / "net.safetensors", small_images(1))
-    found = ExploredModel(open_source(tmp_path / "net.safetensors"))
-    found.measure()
-    names = [each.name for each in found.layers]
-    assert names[:2] == ["stem", "blocks.0.first"]
-    assert found.layers[names.index("blocks.1.second")].grid == (4, 4)
-    for number in range(len(names)):
-        before, after = found.outputs("s0", number)
-        assert np.abs(before - after).max() < 1e-4 * max(1, np.abs(before).max())
-        assert found.numbers(number)["convolution"]["relative_distance"] < 1e-6
-    _, other = found.outputs("s1" if "s1" in found.samples else found.samples[1], 0)
-    assert np.abs(found.outputs("s0", 0).after - other).max() > 0.1
-
-
 def test_attention_that_was_recorded(files) -> None:
-    found = ExploredModel(open_source(files / "maps.npy", image_size=(2, 3)))
+    result = ExploredModel(open_source(files / "maps.npy", image_size=(2, 3)))
     maps = np.load(files / "maps.npy")
-    seen = found.attention("s1", 0, (1, 2))
-    assert_equal(seen.full, maps[1, :, 6, 1:].reshape(3, 2, 3))
-    assert_equal(seen.position, maps[:, :, 6, 1:].mean(axis=0).reshape(3, 2, 3))
-    assert_within(np.array(seen.numbers["full"]["elsewhere"]), maps[1, :, 6, 0], 1e-12)
-    assert found.source.image_size is None
+    attention = result.attention("s1", 0, (1, 2))
+    assert_equal(attention.full, maps[1, :, 6, 1:].reshape(3, 2, 3))
+    assert_equal(attention.position, maps[:, :, 6, 1:].mean(axis=0).reshape(3, 2, 3))
+    assert_within(np.array(attention.numbers["full"]["elsewhere"]), maps[1, :, 6, 0], 1e-12)
+    assert result.source.image_size is None
 
 
 def test_the_numbers_of_a_query() -> None:
     row = np.zeros((2, 3, 4))
     row[0, 2, 1], row[1, 0, 0], row[1, 0, 2] = 1, 0.25, 0.25
-    found = query_numbers(row, (0, 1))
-    assert found["center"] == [[2, 0], [0, 0]]
-    assert (found["distance"], found["spread"]) == ([2, 1], [0, 1])
-    assert found["elsewhere"] == [0, 0.5]
-    assert_within(np.array(found["entropy"]), np.array([0, np.log(2)]), 1e-15)
+    result = query_numbers(row, (0, 1))
+    assert result["center"] == [[2, 0], [0, 0]]
+    assert (result["distance"], result["spread"]) == ([2, 1], [0, 1])
+    assert result["elsewhere"] == [0, 0.5]
+    assert_within(np.array(result["entropy"]), np.array([0, np.log(2)]), 1e-15)
 
 
 def test_images_that_were_sent_are_forgotten_in_their_order(vit) -> None:
     sent = [vit.add(np.full((8, 12, 3), shade, np.uint8), "grey") for shade in range(40)]
-    with pytest.raises(NotThere, match="send it again"):
+    with pytest.raises(NotThere, match="send it"):
         vit.pixels(sent[0])
     assert vit.label(sent[-1]) == "grey"
     assert vit.attention(sent[-1], 0, (0, 0)).full.shape == (2, 2, 3)
@@ -153,20 +130,28 @@ def test_a_converted_network_of_normalised_images(tmp_path, monkeypatch) -> None
     images = jnp.zeros((1, 3, 24, 20), jnp.float32)
     layers, apply, _ = ca.attention_of(channels_first, images)
     ca.save_network(layers, apply, path, images)
-    found = ExploredModel(open_source(path))
-    assert [layer.grid for layer in found.layers] == [(21, 17), (9, 8), (9, 8)]
+    result = ExploredModel(open_source(path))
+    assert [layer.grid for layer in result.layers] == [(21, 17), (9, 8), (9, 8)]
+    result.measure()
     for number in range(3):
-        before, after = found.outputs("s0", number)
+        before, after = result.outputs("s0", number)
         assert np.abs(before - after).max() < 1e-5 * np.abs(before).max()
-    with pytest.raises(ValueError, match=r"takes images of \(24, 20\) pixels"):
-        open_source(path, image_size=(8, 8))
-    with pytest.raises(ValueError, match=r"--heads was given, but .* says its attention itself"):
-        open_source(path, heads=2)
-    last, stop = len(found.layers) - 1, threading.Event()
-    assert found.numbers(last) is None  # it is asked for, so that it is measured first
-    monkeypatch.setattr(found, "_measured", lambda number, _: stop.set() or {"layer": number})
-    found.measure(stop)
-    assert found._numbers == {last: {"layer": last}}
+        assert (
+            np.abs(before - result.outputs("s1", number).after).max() > 0.01 * np.abs(before).max()
+        )
+        assert result.numbers(number)["convolution"]["relative_distance"] < 1e-6
+    for options, message in (
+        ({"image_size": (8, 8)}, r"images of \(24, 20\) pixels"),
+        ({"heads": 2}, "--heads was given"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            open_source(path, **options)
+    result = ExploredModel(open_source(path))
+    last, stop = len(result.layers) - 1, threading.Event()
+    assert result.numbers(last) is None  # it is asked for, so that it is measured first
+    monkeypatch.setattr(result, "_measured", lambda number, _: stop.set() or {"layer": number})
+    result.measure(stop)
+    assert result._numbers == {last: {"layer": last}}
 
 
 def test_a_network_of_anything_but_images_is_refused(tmp_path) -> None:

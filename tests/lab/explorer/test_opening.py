@@ -14,14 +14,8 @@ from convattn.networks.weights.formats import write_safetensors
 from convattn_lab.explorer.opening import FOR_RUNS, open_source
 
 PYPROJECT = Path(__file__).parents[3] / "pyproject.toml"
-BROUGHT = (
-    "PIL",
-    "pydantic",
-    "rich",
-    "starlette",
-    "tyro",
-    "uvicorn",
-)  # by `explore`, and needed for every model
+# By `explore`, and needed for every model.
+BROUGHT = ("PIL", "pydantic", "rich", "starlette", "tyro", "uvicorn")
 
 
 def test_the_extra_brings_what_any_model_needs() -> None:

@@ -23,41 +23,51 @@ def pixels(*shape: int) -> np.ndarray:
     return np.random.default_rng(0).integers(0, 256, shape).astype(np.uint8)
 
 
-@pytest.mark.parametrize("orientation", range(1, 9))
+TURNS = {
+    1: lambda x: x,
+    2: lambda x: x[:, ::-1],
+    3: lambda x: x[::-1, ::-1],
+    4: lambda x: x[::-1],
+    5: lambda x: x.swapaxes(0, 1),
+    6: lambda x: np.rot90(x, -1),
+    7: lambda x: x[::-1, ::-1].swapaxes(0, 1),
+    8: lambda x: np.rot90(x),
+}
+
+
+@pytest.mark.parametrize("orientation", TURNS)
 def test_it_is_turned_as_it_says(orientation) -> None:
     stored = Image.fromarray(pixels(4, 6, 3))
     exif = Image.Exif()
     exif[ORIENTATION] = orientation
-    tall = orientation > 4
-    found = read_picture(saved(stored, exif=exif), (6, 4) if tall else (4, 6))
-    turned = {
-        1: lambda x: x,
-        2: lambda x: x[:, ::-1],
-        3: lambda x: x[::-1, ::-1],
-        4: lambda x: x[::-1],
-        5: lambda x: x.swapaxes(0, 1),
-        6: lambda x: np.rot90(x, -1),
-        7: lambda x: x[::-1, ::-1].swapaxes(0, 1),
-        8: lambda x: np.rot90(x),
-    }[orientation]
-    assert (found == turned(np.asarray(stored))).all()
+    expected = TURNS[orientation](np.asarray(stored))
+    assert (read_picture(saved(stored, exif=exif), expected.shape[:2]) == expected).all()
 
 
-def test_a_large_photograph_is_turned_too() -> None:
+def test_a_large_photograph_is_decoded_at_half_its_size_and_turned(monkeypatch) -> None:
+    sizes, convert = [], Image.Image.convert
+
+    def converted(picture, mode):
+        sizes.append(picture.size)
+        return convert(picture, mode)
+
     exif = Image.Exif()
     exif[ORIENTATION] = 6
     stored = Image.new("RGB", (3000, 2000), "black")
     stored.paste((255, 255, 255), (0, 0, 3000, 1000))
-    found = read_picture(saved(stored, "JPEG", exif=exif), (6, 4))
-    assert (found[:, 3] > 200).all()  # what was above is at the right
-    assert (found[:, 0] < 50).all()
+    content = saved(stored, "JPEG", exif=exif)
+    monkeypatch.setattr(Image.Image, "convert", converted)
+    result = read_picture(content, (6, 4))
+    assert sizes[0] == (1000, 1500)
+    assert (result[:, 3] > 200).all()  # what was above is at the right
+    assert (result[:, 0] < 50).all()
 
 
 @pytest.mark.parametrize("kind", ["PNG", "TIFF", "PPM"])
 def test_sixteen_bits_are_scaled(kind) -> None:
     values = np.array([[0, 127, 128, 257, 258], [32767, 32768, 65278, 65407, 65535]], np.uint16)
-    found = read_picture(saved(Image.fromarray(values), kind), (2, 5))
-    assert (found == np.rint(values / 257)[..., None]).all()
+    result = read_picture(saved(Image.fromarray(values), kind), (2, 5))
+    assert (result == np.rint(values / 257)[..., None]).all()
 
 
 @pytest.mark.parametrize(
@@ -77,20 +87,20 @@ def test_numbers_of_unknown_range_are_refused(values, said) -> None:
 def test_what_is_transparent_lies_on_white(mode) -> None:
     stored = pixels(3, 5, len(mode))
     stored[0, :, -1], stored[1, :, -1] = 0, 255
-    found = read_picture(saved(Image.fromarray(stored, mode)), (3, 5))
+    result = read_picture(saved(Image.fromarray(stored, mode)), (3, 5))
     colour, alpha = stored[..., :-1].astype(float), stored[..., -1:] / 255
     expected = colour * alpha + 255 * (1 - alpha)
-    assert np.abs(found - expected).max() <= 1
-    assert (found[0] == 255).all()
-    assert (found[1] == stored[1, :, :-1]).all()
+    assert np.abs(result - expected).max() <= 1
+    assert (result[0] == 255).all()
+    assert (result[1] == stored[1, :, :-1]).all()
 
 
 def test_a_transparent_colour_of_a_palette_is_white() -> None:
     stored = Image.new("P", (4, 2), 1)
     stored.putpalette([255, 0, 0, 0, 0, 255])
     stored.paste(0, (0, 0, 2, 2))
-    found = read_picture(saved(stored, "GIF", transparency=0), (2, 4))
-    assert found[0].tolist() == [[255] * 3] * 2 + [[0, 0, 255]] * 2
+    result = read_picture(saved(stored, "GIF", transparency=0), (2, 4))
+    assert result[0].tolist() == [[255] * 3] * 2 + [[0, 0, 255]] * 2
 
 
 def test_others_stay_as_they_are() -> None:

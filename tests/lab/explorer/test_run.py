@@ -21,23 +21,15 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_signal_is_ignored")]
 
 
 def start(files: Path, *before: str, **options) -> tuple[subprocess.Popen, str]:
-    words = [
-        *before,
-        sys.executable,
-        "-m",
-        "convattn.cli",
-        "explore",
-        str(files / "vit.safetensors"),
-    ]
-    words += ["--heads", "2", "--image-size", "8", "12"]
-    done = subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
-    )
+    words = [*before, sys.executable, "-m", "convattn.cli", "explore"]
+    words += [str(files / "vit.safetensors"), "--heads", "2", "--image-size", "8", "12"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    done = subprocess.Popen(words, **pipes, **options)
     line, hint = done.stdout.readline(), done.stdout.readline()
-    found = re.search(r"http://127\.0\.0\.1:\d+/[\w-]{32}/", line)
-    assert found, done.stderr.read()
+    result = re.search(r"http://127\.0\.0\.1:\d+/[\w-]{32}/", line)
+    assert result, done.stderr.read()
     assert hint == "Ctrl-C ends it.\n"
-    return done, found[0]
+    return done, result[0]
 
 
 @pytest.mark.parametrize(
@@ -70,14 +62,14 @@ def test_one_socket_listens_and_on_this_machine_alone(files) -> None:
     try:
         sockets = {os.readlink(each) for each in Path(f"/proc/{done.pid}/fd").iterdir()}
         held = {name[8:-1] for name in sockets if name.startswith("socket:")}
-        found = []
+        result = []
         for table in ("tcp", "tcp6", "udp", "udp6"):
             for line in Path(f"/proc/{done.pid}/net/{table}").read_text().splitlines()[1:]:
                 parts = line.split()
                 if parts[9] in held and parts[3] == ("0A" if table.startswith("tcp") else "07"):
-                    found.append(parts[1])
+                    result.append(parts[1])
         port = int(url.split(":")[2].partition("/")[0])
-        assert found == [f"0100007F:{port:04X}"]
+        assert result == [f"0100007F:{port:04X}"]
     finally:
         done.terminate()
         done.wait(20)
@@ -88,13 +80,13 @@ def test_two_hundred_at_once(served, vit) -> None:
     paths = [ASK.format(vit.samples[n % 7], n % 2, *cells[n]) for n in range(200)]
     started = time.monotonic()
     with ThreadPoolExecutor(200) as pool:
-        found = list(pool.map(served.ask, paths))
-    assert [each.code for each in found] == [200] * 200
+        result = list(pool.map(served.ask, paths))
+    assert [each.code for each in result] == [200] * 200
     assert time.monotonic() - started < 30
-    for number, each in enumerate(found):
+    for number, each in enumerate(result):
         expected = vit.attention(vit.samples[number % 7], number % 2, cells[number])
-        assert each.found["numbers"] == expected.numbers
-    assert found[0].found["full"] != found[1].found["full"]
+        assert each.content["numbers"] == expected.numbers
+    assert result[0].content["full"] != result[1].content["full"]
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")

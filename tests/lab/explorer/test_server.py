@@ -12,6 +12,7 @@ from zlib import crc32
 
 import numpy as np
 import pytest
+from lab.explorer.test_pictures import saved
 from PIL import Image
 
 from convattn_lab.explorer import server
@@ -34,28 +35,26 @@ ASK = "api/attention?image={}&layer={}&row={}&column={}"
 
 
 def picture(width: int = 30, height: int = 20, kind: str = "PNG") -> bytes:
-    held = io.BytesIO()
     noise = np.random.default_rng(0).integers(0, 256, (height, width, 3)).astype(np.uint8)
-    Image.fromarray(noise).save(held, kind)
-    return held.getvalue()
+    return saved(Image.fromarray(noise), kind)
 
 
 def bomb(width: int, height: int) -> bytes:
     """A small PNG of so many pixels: all black."""
-    held = io.BytesIO()
-    Image.new("1", (width, height)).save(held, "PNG")
-    return held.getvalue()
+    return saved(Image.new("1", (width, height)))
 
 
 def test_attention_is_sent_as_it_is(served, vit) -> None:
     image = vit.samples[2]
-    found = served.ask(ASK.format(image, 1, 0, 2)).found
+    result = served.ask(ASK.format(image, 1, 0, 2)).content
     expected = vit.attention(image, 1, (0, 2))
-    assert found["shape"] == [2, 2, 3]
-    assert found["full"] == packed(expected.full) != packed(expected.position) == found["position"]
-    numbers = np.frombuffer(base64.b64decode(found["full"]), "<f4").reshape(2, 2, 3)
+    assert result["shape"] == [2, 2, 3]
+    assert (
+        result["full"] == packed(expected.full) != packed(expected.position) == result["position"]
+    )
+    numbers = np.frombuffer(base64.b64decode(result["full"]), "<f4").reshape(2, 2, 3)
     assert (numbers == expected.full.astype(np.float32)).all()
-    assert found["numbers"] == expected.numbers
+    assert result["numbers"] == expected.numbers
 
 
 def test_every_answer_has_the_headers(served) -> None:
@@ -72,7 +71,7 @@ def test_without_the_token_there_is_nothing(served, token) -> None:
     for path in ("", "api/model", "style.css"):
         answer = served.ask(path, token=token)
         assert answer.code == 403, path
-        assert "no valid token" in answer.found["error"]
+        assert "no valid token" in answer.content["error"]
     assert served.ask("", token="").code in (400, 403)
 
 
@@ -91,11 +90,10 @@ def test_no_path_leads_out(served, path) -> None:
 def test_another_host_or_origin_is_refused(served) -> None:
     for host in ("evil.example", "127.0.0.1", "127.0.0.1:1", "localhost.evil.example:80", ""):
         assert served.ask("api/model", Host=host).code in (400, 421), host
+    for origin in ("http://evil.example", "null"):
+        assert served.ask("api/model", Origin=origin).code == 403, origin
     own = f"localhost:{served.port}"
-    assert served.ask("api/model", Host=own).code == 200
-    assert served.ask("api/model", Origin="http://evil.example").code == 403
-    assert served.ask("api/model", Origin="null").code == 403
-    assert served.ask("api/model", Origin=f"http://{own}").code == 200
+    assert served.ask("api/model", Host=own, Origin=f"http://{own}").code == 200
 
 
 @pytest.mark.parametrize(
@@ -114,7 +112,7 @@ def test_another_host_or_origin_is_refused(served) -> None:
 )
 def test_what_the_model_does_not_have(served, path, code, said) -> None:
     answer = served.ask(path)
-    assert (answer.code, said in answer.found["error"]) == (code, True), answer.found
+    assert (answer.code, said in answer.content["error"]) == (code, True), answer.content
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
@@ -126,9 +124,9 @@ def test_other_methods_are_refused(served, method) -> None:
 def test_a_picture_is_taken(served, vit) -> None:
     for kind in ("PNG", "JPEG", "WEBP"):
         answer = served.ask("api/image", "POST", picture(kind=kind), x_file_name="a%20cat.png")
-        assert (answer.code, answer.found["label"]) == (201, "a cat.png")
-        key = answer.found["image"]
-        shown = Image.open(io.BytesIO(served.ask(f"api/image?image={key}").found))
+        assert (answer.code, answer.content["label"]) == (201, "a cat.png")
+        key = answer.content["image"]
+        shown = Image.open(io.BytesIO(served.ask(f"api/image?image={key}").content))
         assert (np.asarray(shown) == vit.pixels(key)).all()
         assert vit.pixels(key).shape == (8, 12, 3)
         assert served.ask(ASK.format(key, 0, 0, 0)).code == 200
@@ -151,7 +149,7 @@ def test_a_picture_is_taken(served, vit) -> None:
 def test_what_is_no_picture_or_too_large_is_refused(served, vit, content, code, said) -> None:
     before = len(vit._pictures)
     answer = served.ask("api/image", "POST", content)
-    assert (answer.code, said in answer.found["error"]) == (code, True), answer.found
+    assert (answer.code, said in answer.content["error"]) == (code, True), answer.content
     assert len(vit._pictures) == before
 
 
@@ -168,22 +166,6 @@ def test_who_goes_away_while_sending_leaves_no_traceback(served, caplog) -> None
     assert not [each.getMessage() for each in caplog.records if each.exc_info]
 
 
-def test_a_large_photograph_is_decoded_at_half_its_size(monkeypatch) -> None:
-    decoded = []
-    convert = Image.Image.convert
-
-    def seen(picture, mode):
-        decoded.append(picture.size)
-        return convert(picture, mode)
-
-    held = io.BytesIO()
-    Image.new("RGB", (3000, 2000), (200, 100, 50)).save(held, "JPEG")
-    monkeypatch.setattr(Image.Image, "convert", seen)
-    found = read_picture(held.getvalue(), (4, 6))
-    assert decoded[0] == (1500, 1000)
-    assert np.abs(found.astype(int) - (200, 100, 50)).max() <= 2
-
-
 def test_pictures_wait_in_a_short_queue_and_nothing_else_does(served, vit, monkeypatch) -> None:
     free, decoders = threading.Event(), set()
 
@@ -198,7 +180,7 @@ def test_pictures_wait_in_a_short_queue_and_nothing_else_does(served, vit, monke
         for each in islice(as_completed(sent), 51):
             answer = each.result()
             assert answer.code == 503
-            assert "9 pictures are being read already" in answer.found["error"]
+            assert "9 pictures are being read already" in answer.content["error"]
         assert served.ask(ASK.format(vit.samples[0], 0, 0, 0)).code == 200
         free.set()
         codes = sorted(each.result().code for each in sent)
@@ -220,16 +202,15 @@ def test_a_stream_without_a_length_is_cut_off(served) -> None:
 
 
 def test_a_layer_before_and_after(serve, layer) -> None:
-    found = serve(layer).ask("api/outputs?image=s0&layer=0&channel=3").found
+    result = serve(layer).ask("api/outputs?image=s0&layer=0&channel=3").content
     before, after, gap = (
-        np.frombuffer(base64.b64decode(found[name]), "<f4").reshape(8, 9)
+        np.frombuffer(base64.b64decode(result[name]), "<f4").reshape(8, 9)
         for name in ("before", "after", "gap")
     )
     assert np.abs(before - after).max() <= 2.0**-20
-    assert found["difference"] == pytest.approx(np.abs(gap).max(), rel=1e-6)
-    assert np.unravel_index(np.abs(gap).argmax(), gap.shape) == tuple(found["at"])
-    assert (
-        0 < found["difference"] <= found["all"] < 1e-4 < np.abs(before).max() < found["largest"] + 1
-    )
+    assert result["difference"] == pytest.approx(np.abs(gap).max(), rel=1e-6)
+    assert np.unravel_index(np.abs(gap).argmax(), gap.shape) == tuple(result["at"])
+    assert 0 < result["difference"] <= result["all"] < 1e-4
+    assert 1e-4 < np.abs(before).max() < result["largest"] + 1
     answer = serve(layer).ask("api/outputs?image=s0&layer=0&channel=4")
-    assert (answer.code, answer.found["error"]) == (404, "channel=4, but expected 0 to 3")
+    assert (answer.code, answer.content["error"]) == (404, "channel=4, but expected 0 to 3")

@@ -25,18 +25,15 @@ from convattn_lab.runs.images import make_model, training_images
 from convattn_lab.runs.launch import launch
 
 VIT = {"depth": 2, "width": 12, "inner": 6, "patch_size": 2}
+SMALL = {"channels": (2,), "blocks": (1,), "key_features": 2}
 KINDS = {
     "quadratic": EncoderSettings(heads=(3, 2), width=4, inner=4),
     "content": EncoderSettings("content", heads=(2, 0), width=4, inner=4),
     "relative": VisionTransformerSettings(heads=2, **VIT),
     "class": VisionTransformerSettings(heads=2, position="absolute", pooling="class", **VIT),
     "first phase": VisionTransformerSettings("convolution", **VIT),
-    "sac": SelfAttentiveResNetSettings(
-        "sac", channels=(2,), blocks=(1,), heads=2, key_features=2, fine_keys=True
-    ),
-    "msac": SelfAttentiveResNetSettings(
-        "msac", channels=(2,), blocks=(1,), heads=1, key_features=2
-    ),
+    "sac": SelfAttentiveResNetSettings("sac", heads=2, fine_keys=True, **SMALL),
+    "msac": SelfAttentiveResNetSettings("msac", heads=1, **SMALL),
     "resnet": ResNetSettings((2, 3), (1, 1)),
 }
 LAYERS = {"content": 1, "sac": 2, "msac": 4, "resnet": 6}
@@ -55,8 +52,8 @@ def shown(pictures, monkeypatch):
     def show(kind: str) -> tuple[ExploredModel, RestoredRun]:
         settings = replace(tiny_settings(pictures), model=KINDS[kind])
         dataset = read_dataset(pictures)
-        made = make_model(settings, dataset), 0, 0, 0, dataset, training_images(dataset, settings)
-        run = RestoredRun(settings, *made)
+        parts = make_model(settings, dataset), 0, 0, 0, dataset, training_images(dataset, settings)
+        run = RestoredRun(settings, *parts)
         monkeypatch.setattr(trained, "restore_run", lambda path: run)
         return ExploredModel(trained.of_run(pictures)), run
 
@@ -81,10 +78,10 @@ def test_every_kind_is_shown(shown, kind) -> None:
         assert_within(sums, np.ones_like(sums), 2e-6)
         depends = kind not in ("quadratic", *CONVERTED)
         assert (np.abs(first.full - second.full).max() > 0) == depends
-        found = model.numbers(last)
-        assert len(found["heads"]) == model.layers[last].heads == len(found["taps"])
+        result = model.numbers(last)
+        assert len(result["heads"]) == model.layers[last].heads == len(result["taps"])
         if kind in CONVERTED:
-            assert found["convolution"]["relative_distance"] < 1e-6
+            assert result["convolution"]["relative_distance"] < 1e-6
             before, after = model.outputs("s0", last)
             assert np.abs(before - after).max() < 1e-5 < np.abs(before).max()
             assert np.abs(before - model.outputs("s1", last).after).max() > 1e-4

@@ -23,5 +23,5 @@ def unreached(model: Any, inputs: Any) -> list[str]:
 
         return jax.grad(loss)(parameters)
 
-    found = gradient(parameters)
-    return [name for name, leaf in named_leaves(found) if not np.any(np.asarray(leaf))]
+    result = gradient(parameters)
+    return [name for name, leaf in named_leaves(result) if not np.any(np.asarray(leaf))]

@@ -15,15 +15,15 @@ def scores(attention: Any, tokens: np.ndarray) -> np.ndarray:
     """`[heads, queries, keys]` of one image's tokens `[rows, columns, width]`."""
     rows, columns, width = tokens.shape
     places = list(product(range(rows), range(columns)))
-    found = np.zeros((attention.heads, len(places), len(places)))
+    actual = np.zeros((attention.heads, len(places), len(places)))
     for h, (i, query), (j, key) in product(
         range(attention.heads), enumerate(places), enumerate(places)
     ):
         delta = np.subtract(key, query)
-        found[h, i, j] = score(attention, h, delta, tokens[query], tokens[key]) / (
+        actual[h, i, j] = score(attention, h, delta, tokens[query], tokens[key]) / (
             math.sqrt(width) if attention.encoding == "content" else 1
         )
-    return found
+    return actual
 
 
 def score(attention: Any, h: int, delta: np.ndarray, query: np.ndarray, key: np.ndarray) -> float:
@@ -72,10 +72,10 @@ def gelu(values: np.ndarray) -> np.ndarray:
 
 
 def layer_of(layer: Any, tokens: np.ndarray, epsilon: float) -> np.ndarray:
-    seen = linear(layer.dense, attention_of(layer.attention, tokens))
-    tokens = norm(layer.attention_norm, tokens + seen, epsilon)
-    found = linear(layer.outer, gelu(linear(layer.inner, tokens)))
-    return norm(layer.outer_norm, tokens + found, epsilon)
+    projected = linear(layer.dense, attention_of(layer.attention, tokens))
+    tokens = norm(layer.attention_norm, tokens + projected, epsilon)
+    actual = linear(layer.outer, gelu(linear(layer.inner, tokens)))
+    return norm(layer.outer_norm, tokens + actual, epsilon)
 
 
 def encoder_of(model: Any, image: np.ndarray) -> np.ndarray:

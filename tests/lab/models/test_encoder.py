@@ -25,8 +25,8 @@ CLOSE = 2.0**-30
 
 
 @partial(nnx.jit, static_argnames="training")
-def run(model, given, training=False, dropout_key=None):
-    return model(given, training=training, dropout_key=dropout_key)
+def run(model, batch, training=False, dropout_key=None):
+    return model(batch, training=training, dropout_key=dropout_key)
 
 
 @pytest.mark.slow
@@ -34,24 +34,24 @@ def run(model, given, training=False, dropout_key=None):
 def test_the_logits_are_those_of_the_loops(encoding):
     """In float64; without heads in the second layer for one of the encodings."""
     heads = (3, 0) if encoding == "gaussian" else (3, 2)
-    model, given = tiny(encoding, heads, dtype="float64", fold=False), images(dtype="float64")
-    found = run(model, given)
-    expected = np.stack([encoder_of(model, image) for image in np.asarray(given)])
-    assert_dtype(found, "float64")
-    assert_within(found, expected, CLOSE)
+    model, batch = tiny(encoding, heads, dtype="float64", fold=False), images(dtype="float64")
+    result = run(model, batch)
+    expected = np.stack([encoder_of(model, image) for image in np.asarray(batch)])
+    assert_dtype(result, "float64")
+    assert_within(result, expected, CLOSE)
     if encoding == "gaussian":  # planted: an epsilon that is not the settings'
         other = tiny(encoding, heads, dtype="float64", fold=False, norm_epsilon=1e-5)
-        wrong = np.stack([encoder_of(other, image) for image in np.asarray(given)])
+        wrong = np.stack([encoder_of(other, image) for image in np.asarray(batch)])
         with pytest.raises(AssertionError, match="too far"):
-            assert_within(found, wrong, CLOSE)
+            assert_within(result, wrong, CLOSE)
 
 
 @cache
 def losses(encoding, fold):
     """The loss of a tiny model and its gradient, in float64."""
 
-    def of(model, given):
-        return (model(given) ** 2).sum()
+    def of(model, batch):
+        return (model(batch) ** 2).sum()
 
     model = tiny(encoding, (3,), dtype="float64", fold=fold)
     return nnx.jit(nnx.value_and_grad(of))(model, images(dtype="float64"))
@@ -65,12 +65,12 @@ def test_a_gradient_flows_to_every_parameter(encoding):
     leaves = dict(nnx.to_flat_state(gradient))
     assert len(leaves) == 4 + {"quadratic": 14, "content": 18}[encoding]
     for path, leaf in leaves.items():
-        found = np.abs(np.asarray(leaf[...]))
-        assert np.isfinite(found).all(), path
+        result = np.abs(np.asarray(leaf[...]))
+        assert np.isfinite(result).all(), path
         if path[-1] == "key_bias":
-            assert found.max() < CLOSE
+            assert result.max() < CLOSE
         else:
-            assert found.max() > 1000 * CLOSE, path
+            assert result.max() > 1000 * CLOSE, path
 
 
 def test_folding_changes_rounding_alone():
@@ -78,9 +78,9 @@ def test_folding_changes_rounding_alone():
     value, gradient = losses("quadratic", True)
     other, unfolded = losses("quadratic", False)
     assert_within(value, other, CLOSE * float(other))
-    for got, wanted in zip(*map(jax.tree.leaves, (gradient, unfolded)), strict=True):
-        largest = np.abs(np.asarray(wanted)).max()
-        assert_within(got, wanted, CLOSE * (1 + largest) + 2.0**-23 * largest)
+    for got, expected in zip(*map(jax.tree.leaves, (gradient, unfolded)), strict=True):
+        largest = np.abs(np.asarray(expected)).max()
+        assert_within(got, expected, CLOSE * (1 + largest) + 2.0**-23 * largest)
 
 
 @pytest.mark.parametrize("encoding", ["quadratic", "content"])
@@ -88,57 +88,55 @@ def test_half_precision_is_finite_and_its_logits_float32(encoding):
     model = tiny(encoding, (2,), dtype="bfloat16")
     held = {leaf.dtype for leaf in jax.tree.leaves(nnx.state(model, nnx.Param))}
     assert held == {jnp.dtype("float32")}
-    found = run(model, images())
-    assert_dtype(found, "float32")
-    assert np.isfinite(np.asarray(found)).all()
+    result = run(model, images())
+    assert_dtype(result, "float32")
+    assert np.isfinite(np.asarray(result)).all()
     assert ("bfloat16", "bfloat16", "float32") in product_dtypes(model, images())
 
 
-# --------------------------------------------------------------------------------- dropout
 @pytest.mark.slow
 def test_dropout_takes_place_in_training_only_and_draws_from_the_key_alone():
     model = tiny(heads=(2,), dropout=0.3, attention_dropout=0.2, backend="dense")
-    given, first = images(), jax.random.key(1)
+    batch, first = images(), jax.random.key(1)
 
     def program(**options):
-        return str(jax.make_jaxpr(lambda given: model(given, **options))(given))
+        return str(jax.make_jaxpr(lambda batch: model(batch, **options))(batch))
 
     plain = program()
     assert program(training=True) == plain
     assert program(dropout_key=first) == plain
     assert program(training=True, dropout_key=first) != plain
-    dropped = run(model, given, True, first)
-    assert_equal(run(model, given, True, first), dropped)
-    for other in (run(model, given, True, jax.random.key(2)), run(model, given)):
+    dropped = run(model, batch, True, first)
+    assert_equal(run(model, batch, True, first), dropped)
+    for other in (run(model, batch, True, jax.random.key(2)), run(model, batch)):
         assert np.abs(np.asarray(other - dropped)).min() > 0
 
 
 def test_each_layer_drops_other_numbers(monkeypatch):
     """The keys of layers and of their three parts are all different."""
-    seen = []
+    keys = []
 
     def attend(layer, tokens, *, dropout_key, dropout_rate, **_):
         assert dropout_rate == 0.2
         return keep(tokens, dropout_rate, dropout_key)
 
     def keep(values, rate, key):
-        seen.append(tuple(np.asarray(jax.random.key_data(key)).tolist()))
+        keys.append(tuple(np.asarray(jax.random.key_data(key)).tolist()))
         return values
 
     monkeypatch.setattr(encoder_layer, "apply_attention", attend)
     monkeypatch.setattr(encoder_layer, "drop", keep)
     model = tiny(dropout=0.3, attention_dropout=0.2)
     model(images(), training=True, dropout_key=jax.random.key(0))
-    assert len(seen) == len({*seen}) == 6
+    assert len(keys) == len({*keys}) == 6
 
 
-# ------------------------------------------------------------------------- where they begin
 @pytest.mark.slow
 def test_the_first_numbers_come_from_the_seed():
     """And linear maps of n inputs begin within 1/√n, and not much nearer."""
     settings = EncoderSettings("content", heads=(2, 0), width=8, inner=6)
-    given = {"classes": 5, "image_size": SIZE}
-    models = [build_model(settings, **given, rngs=nnx.Rngs(seed)) for seed in (0, 0, 1)]
+    arguments = {"classes": 5, "image_size": SIZE}
+    models = [build_model(settings, **arguments, rngs=nnx.Rngs(seed)) for seed in (0, 0, 1)]
     first, same, other = (jax.tree.leaves(nnx.state(model)) for model in models)
     for left, right in zip(first, same, strict=True):
         assert_equal(left, right)
@@ -160,10 +158,10 @@ def test_a_layer_without_heads_is_a_layer_for_every_encoding(encoding):
 
 def test_a_smaller_image_is_served_and_a_larger_one_refused():
     model = tiny("learned")
-    given = [jax.ShapeDtypeStruct((1, *size, 3), jnp.float32) for size in ((6, 4), (10, 6))]
-    assert jax.eval_shape(model, given[0]).shape == (1, 5)
+    shapes = [jax.ShapeDtypeStruct((1, *size, 3), jnp.float32) for size in ((6, 4), (10, 6))]
+    assert jax.eval_shape(model, shapes[0]).shape == (1, 5)
     with pytest.raises(ValueError, match="its table of"):
-        jax.eval_shape(model, given[1])
+        jax.eval_shape(model, shapes[1])
 
 
 @pytest.mark.parametrize(
@@ -180,9 +178,9 @@ def test_a_smaller_image_is_served_and_a_larger_one_refused():
 )
 def test_what_does_not_fit_is_refused(options, message):
     settings = EncoderSettings(heads=(2,), width=8)
-    given = {"settings": settings, "classes": 5, "image_size": SIZE, "rngs": nnx.Rngs(0)}
+    arguments = {"settings": settings, "classes": 5, "image_size": SIZE, "rngs": nnx.Rngs(0)}
     with pytest.raises(ValueError, match=message):
-        build_model(**{**given, **options})
+        build_model(**{**arguments, **options})
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """The ResNet, against PyTorch's conventions written out in NumPy."""
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,13 +19,11 @@ CLOSE = 2.0**-30  # as for the encoder: float64 in another order
 def tiny(dtype="float32"):
     """Statistics and parameters of the dtype that it computes in, or float32."""
     held = jnp.promote_types(dtype, "float32").name
-    given = {"classes": 5, "image_size": (6, 5), "dtype": dtype}
-    return filled(abstract_model(SETTINGS, **given), dtype=held)
+    options = {"classes": 5, "image_size": (6, 5), "dtype": dtype}
+    return filled(abstract_model(SETTINGS, **options), dtype=held)
 
 
-@partial(nnx.jit, static_argnums=2)
-def run(model, given, training):
-    return model(given, training=training)
+run = nnx.jit(lambda model, images, training: model(images, training=training), static_argnums=2)
 
 
 def images(dtype="float32"):
@@ -43,27 +39,27 @@ def convolved(part, values, stride, training, size):
     kernel, reach = numbers(part.convolution.kernel), size // 2
     padded = np.pad(values, ((0, 0), (reach,) * 2, (reach,) * 2, (0, 0)))
     rows, columns = (-(-side // stride) for side in values.shape[1:3])
-    found = np.zeros((len(values), rows, columns, kernel.shape[-1]))
+    result = np.zeros((len(values), rows, columns, kernel.shape[-1]))
     for i, j in np.ndindex(rows, columns):
         patch = padded[:, stride * i : stride * i + size, stride * j : stride * j + size]
-        found[:, i, j] = np.einsum("bhwi,hwio->bo", patch, kernel)
+        result[:, i, j] = np.einsum("bhwi,hwio->bo", patch, kernel)
     mean, variance = (
-        (found.mean((0, 1, 2)), found.var((0, 1, 2)))
+        (result.mean((0, 1, 2)), result.var((0, 1, 2)))
         if training
         else (numbers(part.norm.mean), numbers(part.norm.var))
     )
-    scaled = (found - mean) / np.sqrt(variance + 1e-5)
+    scaled = (result - mean) / np.sqrt(variance + 1e-5)
     return scaled * numbers(part.norm.scale) + numbers(part.norm.bias)
 
 
-def logits(model, given, training):
-    values = np.maximum(convolved(model.stem, np.asarray(given), 1, training, 3), 0)
+def logits(model, inputs, training):
+    values = np.maximum(convolved(model.stem, np.asarray(inputs), 1, training, 3), 0)
     for block, stride in zip(model.blocks, (1, 2), strict=True):
-        found = np.maximum(convolved(block.first, values, stride, training, 3), 0)
-        found = convolved(block.second, found, 1, training, 3)
+        result = np.maximum(convolved(block.first, values, stride, training, 3), 0)
+        result = convolved(block.second, result, 1, training, 3)
         if block.shortcut is not None:
             values = convolved(block.shortcut, values, stride, training, 1)
-        values = np.maximum(found + values, 0)
+        values = np.maximum(result + values, 0)
     return values.mean((1, 2)) @ numbers(model.classifier.kernel) + numbers(model.classifier.bias)
 
 
@@ -71,12 +67,12 @@ def logits(model, given, training):
 @pytest.mark.parametrize("training", [False, True])
 def test_the_logits_are_those_of_the_loops(training):
     """Zeros on both sides for the stride, as in PyTorch, where "SAME" would lay them on one."""
-    model, given = tiny("float64"), images("float64")
-    expected = logits(model, given, training)
-    found = run(model, given, training)
-    assert_within(found, expected, CLOSE)
+    model, inputs = tiny("float64"), images("float64")
+    expected = logits(model, inputs, training)
+    result = run(model, inputs, training)
+    assert_within(result, expected, CLOSE)
     with pytest.raises(AssertionError, match="too far"):
-        assert_within(found, logits(model, given, not training), CLOSE)
+        assert_within(result, logits(model, inputs, not training), CLOSE)
 
 
 def statistics(model):
@@ -85,24 +81,24 @@ def statistics(model):
 
 def test_batch_statistics_change_in_training_only():
     """By a tenth of the way to those of the batch."""
-    model, given = tiny("float64"), images("float64")
+    model, inputs = tiny("float64"), images("float64")
     before = statistics(model)
-    run(model, given, False)
+    run(model, inputs, False)
     for old, new in zip(before, statistics(model), strict=True):
         assert_equal(new, old)
     mean = numbers(model.stem.norm.mean)
-    run(model, given, True)
+    run(model, inputs, True)
     assert all((old != new).any() for old, new in zip(before, statistics(model), strict=True))
-    found = model.stem.convolution(given)
-    expected = 0.9 * mean + 0.1 * np.asarray(found).mean((0, 1, 2))
+    result = model.stem.convolution(inputs)
+    expected = 0.9 * mean + 0.1 * np.asarray(result).mean((0, 1, 2))
     assert_within(numbers(model.stem.norm.mean), expected, CLOSE)
 
 
 @pytest.mark.slow
 def test_a_gradient_flows_to_every_parameter_and_logits_are_float32():
     @nnx.jit
-    def step(model, given):
-        return nnx.value_and_grad(lambda model: (model(given, training=True) ** 2).sum())(model)
+    def step(model, inputs):
+        return nnx.value_and_grad(lambda model: (model(inputs, training=True) ** 2).sum())(model)
 
     model = tiny("bfloat16")
     _, gradient = step(model, images())

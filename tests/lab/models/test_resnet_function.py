@@ -16,8 +16,8 @@ from convattn_lab.models.resnet_function import folded, image_function, normaliz
 def test_the_function_is_the_model_on_normalised_images() -> None:
     images, model = small_images(), small_model()
     expected = model(jnp.asarray((images / 255 - MEAN) / STD, jnp.float32))
-    found = image_function(model, MEAN, STD)(images)
-    assert_within(found, expected, 1e-4 * np.abs(expected).max())
+    result = image_function(model, MEAN, STD)(images)
+    assert_within(result, expected, 1e-4 * np.abs(expected).max())
     other = image_function(model, MEAN, 2 * STD)(images)
     with pytest.raises(AssertionError):
         assert_within(other, expected, 1e-4 * np.abs(expected).max())
@@ -47,12 +47,12 @@ def test_one_set_of_layers_serves_every_image_size_in_float64() -> None:
 def test_a_folded_model_is_the_model_and_its_norms_only_add() -> None:
     with jax.enable_x64(True):
         model = small_model()
-        made = folded(model)
+        folded_model = folded(model)
         images = jnp.asarray(small_images() / 128 - 1, jnp.float32)
         expected = np.asarray(model(images))
         # ten roundings of numbers that grow by less than 2¹⁰ on the way: 2⁻²⁴·10·2¹⁰ < 2⁻¹⁰
-        assert_within(made(images), expected, 2.0**-10 * np.abs(expected).max())
-        for _, layer in normalized_convolutions(made):
+        assert_within(folded_model(images), expected, 2.0**-10 * np.abs(expected).max())
+        for _, layer in normalized_convolutions(folded_model):
             assert (layer.norm.mean[...] == 0).all()
             assert (layer.norm.scale[...] == 1).all()
 

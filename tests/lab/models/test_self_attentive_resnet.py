@@ -26,7 +26,7 @@ KINDS = {
 }
 
 
-def made(settings: SelfAttentiveResNetSettings) -> SelfAttentiveResNet:
+def network_of(settings: SelfAttentiveResNetSettings) -> SelfAttentiveResNet:
     return build_model(settings, classes=3, image_size=(16, 16), rngs=nnx.Rngs(0))
 
 
@@ -43,13 +43,13 @@ def pictures(count=2):
 def test_the_gradient_reaches_every_parameter():
     """Of a stage with both scales and ordinary convolutions, and so of every kind."""
     small = replace(TINY, operator="msac", ordinary=True, channels=(2,), blocks=(1,), scales=(1, 2))
-    assert unreached(made(small), pictures()) == []
+    assert unreached(network_of(small), pictures()) == []
 
 
 @pytest.mark.slow
 def test_a_parameter_that_is_not_reached_is_named():
     """Where the queries are zero, the keys change nothing."""
-    model = made(replace(TINY, channels=(2,), blocks=(1,), kernel_size=1))
+    model = network_of(replace(TINY, channels=(2,), blocks=(1,), kernel_size=1))
     query = model.blocks[0].first.operator.query
     query[...] = jnp.zeros_like(query[...])
     assert unreached(model, pictures()) == ["blocks.0.first.operator.key.value"]
@@ -81,7 +81,7 @@ def count(settings: SelfAttentiveResNetSettings, classes: int = 3) -> int:
 @pytest.mark.parametrize("kind", [*KINDS, "convolution"])
 def test_the_parameters_are_those_of_the_paper(kind):
     settings = KINDS.get(kind, replace(TINY, operator="convolution"))
-    model = nnx.eval_shape(lambda: made(settings))
+    model = nnx.eval_shape(lambda: network_of(settings))
     assert parameter_count(model) == count(settings)
     assert parameter_count(model) != count(replace(settings, channels=(2, 5)))
 
@@ -89,7 +89,7 @@ def test_the_parameters_are_those_of_the_paper(kind):
 def integer_network(seed: int = 0) -> SelfAttentiveResNet:
     """Convolutions of -1, 0 and 1, norms that add integers and divide by one."""
     rng = np.random.default_rng(seed)
-    model = made(replace(TINY, operator="convolution"))
+    model = network_of(replace(TINY, operator="convolution"))
     graph, state = nnx.split(model)
 
     def draw(path, part):
@@ -114,7 +114,7 @@ def exact_logits(model: SelfAttentiveResNet, images: np.ndarray) -> tuple[np.nda
 
     The last grid has 4 pixels, over which the mean is taken.
     """
-    seen = {}
+    operator_inputs = {}
 
     def numbers(part):
         return np.asarray(part[...]).astype(np.int64)
@@ -128,21 +128,21 @@ def exact_logits(model: SelfAttentiveResNet, images: np.ndarray) -> tuple[np.nda
 
     values = np.maximum(convolved(model.stem, images, 2), 0)
     for number, block in enumerate(model.blocks):
-        seen[number, "first"] = values, block.first, 2
+        operator_inputs[number, "first"] = values, block.first, 2
         inner = np.maximum(convolved(block.first, values, 2), 0)
-        seen[number, "second"] = inner, block.second, 1
-        found = convolved(block.second, inner, 1) + convolved(block.shortcut, values, 2)
-        values = np.maximum(found, 0)
+        operator_inputs[number, "second"] = inner, block.second, 1
+        result = convolved(block.second, inner, 1) + convolved(block.shortcut, values, 2)
+        values = np.maximum(result, 0)
     classifier = numbers(model.classifier.kernel), numbers(model.classifier.bias)
-    return values.sum((1, 2)) @ classifier[0] + 4 * classifier[1], seen
+    return values.sum((1, 2)) @ classifier[0] + 4 * classifier[1], operator_inputs
 
 
 @pytest.fixture(scope="module")
 def integers():
     model = integer_network()
     images = integer_pictures()
-    expected, seen = exact_logits(model, np.asarray(images).astype(np.int64))
-    return model, images, expected, seen
+    expected, operator_inputs = exact_logits(model, np.asarray(images).astype(np.int64))
+    return model, images, expected, operator_inputs
 
 
 @pytest.mark.slow
@@ -177,10 +177,10 @@ def test_another_tap_or_a_small_bias_is_another_network(integers, mistake):
 @pytest.mark.parametrize("mistake", [None, "tap"])
 def test_two_heads_at_a_finite_bias_are_each_convolution(integers, mistake):
     """Operator by operator, on the exact inputs of the network, within the derived bound."""
-    model, _, _, seen = integers
+    model, _, _, operator_inputs = integers
     attentive = with_self_attention(model)
     off = 0
-    for (number, name), (inputs, part, stride) in seen.items():
+    for (number, name), (inputs, part, stride) in operator_inputs.items():
         kernel = np.asarray(part.convolution.kernel[...]).astype(np.int64)
         operator = getattr(attentive.blocks[number], name).operator
         if mistake == "tap":
@@ -190,18 +190,18 @@ def test_two_heads_at_a_finite_bias_are_each_convolution(integers, mistake):
         bound = two_head_error_bound(
             expected, expected, "float32", magnitude=int(np.abs(inputs).max() * sums)
         )
-        found = run(operator, jnp.asarray(inputs, jnp.float32))
+        result = run(operator, jnp.asarray(inputs, jnp.float32))
         if mistake is None:
-            assert_within(found, expected, bound)
+            assert_within(result, expected, bound)
         else:
-            off += bool((np.abs(np.asarray(found) - expected) > bound).any())
-    assert off == (0 if mistake is None else len(seen))
+            off += bool((np.abs(np.asarray(result) - expected) > bound).any())
+    assert off == (0 if mistake is None else len(operator_inputs))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sac", "msac"])
 def test_the_bias_begins_as_it_is_asked_to(kind):
-    operator = made(replace(KINDS[kind], center_bias=2.5)).blocks[0].first.operator
+    operator = network_of(replace(KINDS[kind], center_bias=2.5)).blocks[0].first.operator
     for scale in [operator] if kind == "sac" else operator.scales:
         table = np.asarray(scale.position[...])
         assert table.shape == (2, 4, 4)
@@ -212,8 +212,8 @@ def test_the_bias_begins_as_it_is_asked_to(kind):
 @pytest.mark.slow
 def test_only_convolutions_are_turned_into_sac():
     with pytest.raises(ValueError, match="operator='sac', but expected a network of convolutions"):
-        with_self_attention(made(TINY))
-    turned = with_self_attention(made(replace(TINY, operator="convolution")))
+        with_self_attention(network_of(TINY))
+    turned = with_self_attention(network_of(replace(TINY, operator="convolution")))
     assert turned.settings == replace(TINY, operator="sac", heads=2)
     with pytest.raises(ValueError, match="expected a network of convolutions"):
         with_self_attention(turned)
@@ -221,5 +221,5 @@ def test_only_convolutions_are_turned_into_sac():
 
 @pytest.mark.slow
 def test_logits_are_wide_whatever_it_computes_in():
-    given = {"classes": 3, "image_size": (16, 16), "rngs": nnx.Rngs(0), "dtype": "bfloat16"}
-    assert nnx.eval_shape(run, build_model(TINY, **given), pictures()).dtype == jnp.float32
+    options = {"classes": 3, "image_size": (16, 16), "rngs": nnx.Rngs(0), "dtype": "bfloat16"}
+    assert nnx.eval_shape(run, build_model(TINY, **options), pictures()).dtype == jnp.float32

@@ -21,13 +21,14 @@ def test_the_most_extreme_settings_stay_finite(encoding):
     model = build_model(settings, classes=2, image_size=(4, 4), rngs=rngs)
 
     @nnx.jit
-    def step(model, given):
-        return nnx.value_and_grad(lambda model: (model(given) ** 2).sum())(model)
+    def step(model, inputs):
+        return nnx.value_and_grad(lambda model: (model(inputs) ** 2).sum())(model)
 
     graph, state = nnx.split(model)
-    kept = ("classifier", "norm")
+    nonzero = ("classifier", "norm")
     zero = jax.tree_util.tree_map_with_path(
-        lambda path, part: part * any(name in jax.tree_util.keystr(path) for name in kept), state
+        lambda path, part: part * any(name in jax.tree_util.keystr(path) for name in nonzero),
+        state,
     )
     images = jnp.ones((1, 4, 4, 3))
 

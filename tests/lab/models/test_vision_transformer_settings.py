@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import jax
-import jax.numpy as jnp
 import pytest
 from flax import nnx
+from lab.models.test_sizes import counted_by_xla
 from nnx.vision_transformer.tiny_transformer import SETTINGS, SIZE
 
 from convattn_lab.models.presets import cmhsa, deit_base, deit_small, vit_base
@@ -44,8 +44,8 @@ def test_the_parameters_of_cmhsa():
     bare = weights + shared + attention - 6 * 9 * (29**2 - 27**2)
     assert parameter_count(abstract_model(settings, **side)) == bare
     for size in (3, 5):
-        found = parameter_count(abstract_model(cmhsa(size, "convolution"), **side))
-        assert found == 6 * 2 * 768 * 3072 + shared + 6 * (9 * size**2 + 3)
+        count = parameter_count(abstract_model(cmhsa(size, "convolution"), **side))
+        assert count == 6 * 2 * 768 * 3072 + shared + 6 * (9 * size**2 + 3)
 
 
 # ---------------------------------------------------------------------- FLOPs against XLA's count
@@ -68,18 +68,14 @@ def test_xla_counts_the_same_products(kind):
     if SETTINGS[kind].mixing == "attention":
         large |= {"width": 96, "head_width": 80}
     settings, size = replace(SETTINGS[kind], **large), (16, 12)
-    model = abstract_model(settings, image_size=size, backend="dense")
-    graph, state = nnx.split(model)
-    given = jax.ShapeDtypeStruct((1, *size, 3), jnp.float32)
-    lowered = jax.jit(lambda state, given: nnx.merge(graph, state)(given)).lower(state, given)
-    found = int(lowered.cost_analysis()["flops"])
+    by_xla = counted_by_xla(settings, size, backend="dense")
     count = flop_count(settings, image_size=size, zeros=False)
     tokens = 12 + (settings.pooling == "class")
     margin = done_by_element(settings, tokens, tokens)
-    assert 0 <= found - count.total <= margin
+    assert 0 <= by_xla - count.total <= margin
     maps = 2 * settings.depth * 2 * settings.width * settings.inner * tokens
     for wrong in (count.total - maps, count.total + maps):  # planted: no feed-forward part, or two
-        assert not 0 <= found - wrong <= margin
+        assert not 0 <= by_xla - wrong <= margin
 
 
 def test_a_ring_has_keys_to_match_and_mix():

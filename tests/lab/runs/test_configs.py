@@ -16,11 +16,11 @@ def test_configs_are_found_without_being_run(tmp_path) -> None:
     (tmp_path / "good.py").write_text(GOOD)
     (tmp_path / "bad.py").write_text('"""Raises."""\nraise SystemExit\n')
     (tmp_path / "_shared.py").write_text("no docstring, and no Python")
-    found = find_configs(tmp_path)
-    assert list(found) == ["bad", "good"]
-    assert found["good"].title == "A title."
-    assert found["good"].load().model.depth == 6
-    assert found["good"].repeats == ""
+    result = find_configs(tmp_path)
+    assert list(result) == ["bad", "good"]
+    assert result["good"].title == "A title."
+    assert result["good"].load().model.depth == 6
+    assert result["good"].repeats == ""
     (tmp_path / "good.py").write_text(GOOD.replace("More.", "  Repeats    C20, Table 1"))
     assert find_configs(tmp_path)["good"].repeats == "C20, Table 1"
 

@@ -40,13 +40,13 @@ def main() -> None:
 
     def losses(dtype: str, devices: int, model: Any = Normalized, seeds: Any = (0,)) -> Any:
         """For each seed; with 0 the parameters are where they are, with others they are moved."""
-        given = settings(
+        chosen = settings(
             batch_size=32, epochs=STEPS // 4, devices=devices, learning_rate=0.1, warmup=0.2
         )
         images = training_images(140)
-        recipe, mesh, fresh, data, epoch = parts(model(0, 0.25, jnp.dtype(dtype)), given, images)
+        recipe, mesh, fresh, data, epoch = parts(model(0, 0.25, jnp.dtype(dtype)), chosen, images)
         program = compile_program(recipe, mesh, fresh, data, epoch)
-        found: list[list[float]] = []
+        actual: list[list[float]] = []
         for seed in seeds:
             rng = np.random.default_rng(seed)
 
@@ -55,17 +55,17 @@ def main() -> None:
 
             parameters = jax.tree.map(move, fresh.parameters)
             state = placed(replace(fresh, parameters=parameters), mesh)
-            found.append([])
+            actual.append([])
             for _ in range(STEPS // epoch):
                 state, of_epoch = program.advance(state, data, program.order(state), epoch)
-                found[-1] += of_epoch.tolist()
-        return found
+                actual[-1] += of_epoch.tolist()
+        return actual
 
     def weighted(logits: Any, labels: Any, smoothing: float) -> Any:
         """Planted: the mean of the means of two unequal shares."""
-        found = entropy(logits, labels, smoothing)
+        actual = entropy(logits, labels, smoothing)
         half = len(labels) // 2
-        return found * jnp.where(jnp.arange(len(labels)) < 4, half / 4, half / (2 * half - 4))
+        return actual * jnp.where(jnp.arange(len(labels)) < 4, half / 4, half / (2 * half - 4))
 
     result: dict[str, Any] = {"devices": len(jax.devices())}
     result["float64"], result["float32"] = {}, {}

@@ -63,12 +63,12 @@ def train_as(job: dict[str, Any], index: int) -> dict[str, Any]:
         by = plant.get("drift", 0)
         return place(jax.tree.map(lambda leaf: leaf + leaf.dtype.type(by), state), mesh)
 
-    def note(self: Any, found: Any) -> None:
-        check(self, found)
-        losses.extend(np.asarray(found, np.float64).tolist())
+    def note(self: Any, result: Any) -> None:
+        check(self, result)
+        losses.extend(np.asarray(result, np.float64).tolist())
 
-    given = {"epochs": EPOCHS, "batch_size": BATCH, "devices": None, "steps_per_call": None}
-    given |= {"learning_rate": 0.1, "warmup": 0.2, **plant.get("settings", {})}
+    inputs = {"epochs": EPOCHS, "batch_size": BATCH, "devices": None, "steps_per_call": None}
+    inputs |= {"learning_rate": 0.1, "warmup": 0.2, **plant.get("settings", {})}
     with ExitStack() as stack:
         for where, name, what in (
             (trainer, "compile_program", compile_and_halt),
@@ -79,7 +79,7 @@ def train_as(job: dict[str, Any], index: int) -> dict[str, Any]:
             stack.enter_context(mock.patch.object(where, name, what))
         try:
             model, images = Normalized(0, 0.25, jnp.float64), training_images(IMAGES)
-            outcome = run(folder, settings(**given), model=model, images=images)
+            outcome = run(folder, settings(**inputs), model=model, images=images)
         except ProcessesDiffer as problem:
             return {"error": str(problem)}
     arrays = [np.asarray(leaf).tolist() for leaf in jax.tree.leaves(nnx.state(outcome.model))]
@@ -87,22 +87,22 @@ def train_as(job: dict[str, Any], index: int) -> dict[str, Any]:
     return {"status": outcome.status, "step": outcome.step, "losses": losses, **figures}
 
 
-def main(given: dict[str, Any]) -> None:
+def main(inputs: dict[str, Any]) -> None:
     """Do the jobs."""
-    devices = given.get("devices", 1)
+    devices = inputs.get("devices", 1)
     os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={devices}"
     import jax
     from lab.training.session_process import cache_options
 
-    options = {"jax_platforms": "cpu", "jax_enable_x64": True, **cache_options(given["cache"])}
+    options = {"jax_platforms": "cpu", "jax_enable_x64": True, **cache_options(inputs["cache"])}
     for name, value in {**options, "jax_disable_most_optimizations": True}.items():
         jax.config.update(name, value)
-    if "coordinator" in given:
+    if "coordinator" in inputs:
         from convattn_lab.training.hosts import start_processes
 
-        start_processes(given["coordinator"], 2, given["index"], patience=PATIENCE)
-    for job in given["jobs"]:
-        print(json.dumps(train_as(job, given.get("index", 0))), flush=True)
+        start_processes(inputs["coordinator"], 2, inputs["index"], patience=PATIENCE)
+    for job in inputs["jobs"]:
+        print(json.dumps(train_as(job, inputs.get("index", 0))), flush=True)
 
 
 if __name__ == "__main__":

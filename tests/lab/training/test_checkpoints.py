@@ -26,21 +26,23 @@ from convattn_lab.training.failures import CheckpointNotWritten, NoWholeCheckpoi
 from convattn_lab.training.optimizer import make_optimizer
 from convattn_lab.training.state import TrainState, initial_state, named_arrays
 
+# Orbax's event loop may be closed before a reader that failed tells it so.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 
 def state(step=0, seed=0, model=Normalized, **changes):
     """A state that differs in every number from that of another step."""
-    optimizer = make_optimizer(settings(**changes), 12)
-    found = initial_state(model(seed), optimizer, seed)[1]
-    return jax.tree.map(lambda leaf: leaf + jnp.asarray(step, leaf.dtype), found)
+    fresh = initial_state(model(seed), make_optimizer(settings(**changes), 12), seed)[1]
+    return jax.tree.map(lambda leaf: leaf + jnp.asarray(step, leaf.dtype), fresh)
 
 
-def save(store, given, **record):
-    arrays = named_arrays(given)
+def save(store, saved_state, **record):
+    arrays = named_arrays(saved_state)
     store.save(int(arrays["step"]), arrays, record)
 
 
-def assert_same(found, expected):
-    one, other = named_arrays(found), named_arrays(expected)
+def assert_same(actual, expected):
+    one, other = named_arrays(actual), named_arrays(expected)
     assert one.keys() == other.keys()
     assert digest(one) == digest(other)
     for name, array in one.items():
@@ -60,20 +62,25 @@ def saved(tmp_path_factory):
 
 @pytest.fixture
 def folder(saved, tmp_path):
-    """A copy of it."""
     return shutil.copytree(saved, tmp_path / "checkpoints")
 
 
-def test_what_was_saved_comes_back(saved):
-    """Every bit, and the record with it."""
+def change_record(folder, step=7, text="{"):
+    (folder / str(step) / "record" / "metadata").write_text(text)
+
+
+def modification_times(folder):
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+
+
+def test_every_bit_and_the_record_come_back(saved):
     with warnings.catch_warnings():
         warnings.simplefilter("error", DamagedCheckpoint)
-        found = CheckpointStore(saved).restore_newest(state(), set_aside=False)
-    assert found.step == 7
-    assert found.record["seconds"] == 7 / 3
-    assert_same(found.state, state(7))
+        restored = CheckpointStore(saved).restore_newest(state(), set_aside=False)
+    assert (restored.step, restored.record["seconds"]) == (7, 7 / 3)
+    assert_same(restored.state, state(7))
     with pytest.raises(AssertionError):  # planted
-        assert_same(found.state, state(3))
+        assert_same(restored.state, state(3))
 
 
 def test_none_yet(tmp_path):
@@ -84,65 +91,70 @@ def test_none_yet(tmp_path):
 
 
 DAMAGES = {
-    "halved": lambda whole, bit: whole[: len(whole) // 2],
-    "emptied": lambda whole, bit: b"",
-    "flipped": lambda whole, bit: (
-        whole[: bit // 8] + bytes([whole[bit // 8] ^ 1 << bit % 8]) + whole[bit // 8 + 1 :]
+    "halved": lambda content, bit: content[: len(content) // 2],
+    "emptied": lambda content, bit: b"",
+    "flipped": lambda content, bit: (
+        content[: bit // 8] + bytes([content[bit // 8] ^ 1 << bit % 8]) + content[bit // 8 + 1 :]
     ),
-    "deleted": lambda whole, bit: None,
+    "deleted": lambda content, bit: None,
 }
 
 
-# Orbax's event loop may be closed before a reader that failed tells it so.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("kind", DAMAGES)
-def test_any_damage_to_any_file_is_harmless_or_found(folder, kind):
+def test_any_damage_to_any_file_is_harmless_or_noticed(folder, kind):
     """Right bits, or a warning and those of the checkpoint before: never anything else."""
-    like, good = state(), {step: digest(named_arrays(state(step))) for step in (3, 7)}
+    like, digests = state(), {step: digest(named_arrays(state(step))) for step in (3, 7)}
     files = sorted(path for path in (folder / "7").rglob("*") if path.is_file())
     assert len(files) > 8
     rng, passed_over = np.random.default_rng(0), set()
     for path in files:
-        whole = path.read_bytes()
-        content = DAMAGES[kind](whole, int(rng.integers(0, 8 * len(whole))))
+        original = path.read_bytes()
+        content = DAMAGES[kind](original, int(rng.integers(0, 8 * len(original))))
         path.unlink() if content is None else path.write_bytes(content)
-        with warnings.catch_warnings(record=True) as seen:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            found = CheckpointStore(folder).restore_newest(like, set_aside=False)
-        path.write_bytes(whole)
-        told = [each for each in seen if each.category is DamagedCheckpoint]
-        assert digest(named_arrays(found.state)) == good[found.step], path
-        assert found.record["seconds"] == found.step / 3, path
-        assert bool(told) == (found.step == 3), path
-        if told:
-            assert "the checkpoint of step 7" in str(told[0].message), path
+            restored = CheckpointStore(folder).restore_newest(like, set_aside=False)
+        path.write_bytes(original)
+        messages = [str(each.message) for each in caught if each.category is DamagedCheckpoint]
+        assert digest(named_arrays(restored.state)) == digests[restored.step], path
+        assert restored.record["seconds"] == restored.step / 3, path
+        assert bool(messages) == (restored.step == 3), path
+        if messages:
+            assert "step 7" in messages[0], path
             passed_over.add(path.relative_to(folder / "7").parts[0])
     assert passed_over >= {"arrays", "record"}
 
 
-def test_arrays_that_were_exchanged_are_found(folder):
-    """All files are whole, but of another checkpoint: only the digest tells."""
+def exchange_arrays(folder, _):
+    """All files are undamaged, but of another checkpoint: only the digest differs."""
     shutil.rmtree(folder / "7" / "arrays")
     shutil.copytree(folder / "3" / "arrays", folder / "7" / "arrays")
-    with pytest.raises(ValueError, match="the SHA-256 of its arrays is"):
-        read_checkpoint(folder / "7", state())
 
 
-def test_a_record_that_was_changed_is_found(folder):
-    path = folder / "7" / "record" / "metadata"
-    record = json.loads(path.read_text())
-    path.write_text(json.dumps({**record, "best": 0.9}))
-    with pytest.raises(ValueError, match="its record was changed"):
-        read_checkpoint(folder / "7", state())
+def change_best(folder, _):
+    record = json.loads((folder / "7" / "record" / "metadata").read_text())
+    change_record(folder, text=json.dumps({**record, "best": 0.9}))
 
 
-def test_arrays_far_larger_than_their_files_are_not_allocated(folder, monkeypatch):
+def unpack_little(_, monkeypatch):
     monkeypatch.setattr(checkpoints, "most_unpacked", lambda size: 10)
-    with pytest.raises(ValueError, match=r"its arrays are said to have [\d,]+ bytes, but expected"):
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (exchange_arrays, "SHA-256 of its arrays"),
+        (change_best, "record was changed"),
+        (unpack_little, r"arrays are said to have [\d,]+ bytes"),
+    ],
+)
+def test_what_only_a_check_can_tell_is_refused(folder, monkeypatch, damage, message):
+    damage(folder, monkeypatch)
+    with pytest.raises(ValueError, match=message):
         read_checkpoint(folder / "7", state())
 
 
-def test_another_layout_is_told_before_anything_is_allocated(folder, monkeypatch):
+def test_another_layout_is_refused_before_anything_is_allocated(folder, monkeypatch):
     """The settings that a run's folder names may be of a model of any size."""
     monkeypatch.setattr(checkpoints.np, "zeros", None)
     with pytest.raises(OtherModel):
@@ -152,8 +164,7 @@ def test_another_layout_is_told_before_anything_is_allocated(folder, monkeypatch
 def test_arrays_of_another_name_shape_or_type_have_another_layout():
     """Float32, int32 and uint32 zeros have the same bytes: only their layout differs."""
     arrays = [
-        {"a": np.zeros(2, np.float32)},
-        {"b": np.zeros(2, np.float32)},
+        *({name: np.zeros(2, np.float32)} for name in "ab"),
         {"a": np.zeros((2, 1), np.float32)},
         *({"a": np.zeros(2, kind)} for kind in (np.int32, np.uint32)),
     ]
@@ -167,10 +178,10 @@ def test_folders_that_are_no_steps_are_left_alone(folder):
     assert CheckpointStore(folder).steps() == [7, 3]
 
 
-def test_damaged_ones_are_set_aside_and_saved_anew(folder):
-    (folder / "7" / "record" / "metadata").write_text("{")
+def test_damaged_ones_are_set_aside_and_saved_again(folder):
+    change_record(folder)
     store = CheckpointStore(folder, 2)
-    with pytest.warns(DamagedCheckpoint, match=r"step 7 .* is damaged \(.*the one before"):
+    with pytest.warns(DamagedCheckpoint, match="step 7 "):
         assert store.restore_newest(state()).step == 3
     assert (folder / "damaged" / "7").is_dir()
     assert store.steps() == [3]
@@ -179,16 +190,21 @@ def test_damaged_ones_are_set_aside_and_saved_anew(folder):
     assert_same(CheckpointStore(folder).restore_newest(state()).state, state(7))
 
 
-def test_all_damaged(folder):
-    for step in (3, 7):
-        (folder / str(step) / "record" / "metadata").write_text("{")
-    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
-    message = (
-        r"none of the checkpoints of .* is whole \(checkpoints/, step 7: .*; step 3: .*\); start"
-    )
-    with pytest.raises(NoWholeCheckpoint, match=message):
+def test_if_all_are_damaged_nothing_is_changed(folder):
+    change_record(folder, 3)
+    change_record(folder, 7)
+    before = modification_times(folder)
+    with pytest.raises(NoWholeCheckpoint, match=r"step 7: .*; step 3: "):
         CheckpointStore(folder).restore_newest(state())
-    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+    assert modification_times(folder) == before
+
+
+def test_a_reader_changes_nothing(folder):
+    change_record(folder)
+    before = modification_times(folder)
+    with pytest.warns(DamagedCheckpoint):
+        CheckpointStore(folder).restore_newest(state(), set_aside=False)
+    assert modification_times(folder) == before
 
 
 @pytest.mark.parametrize(
@@ -204,8 +220,6 @@ def test_what_says_nothing_of_the_files_is_no_damage(folder, monkeypatch, proble
     assert sorted(os.listdir(folder)) == ["3", "7"]
 
 
-# As above.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_file_that_cannot_be_opened_is_no_damage(folder):
     """TensorStore says so with the error by which it also tells of files that were changed."""
     path = folder / "7" / "arrays" / "manifest.ocdbt"
@@ -216,20 +230,11 @@ def test_a_file_that_cannot_be_opened_is_no_damage(folder):
     assert sorted(os.listdir(folder)) == ["3", "7"]
 
 
-def test_a_reader_changes_nothing(folder):
-    (folder / "7" / "record" / "metadata").write_text("{")
-    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
-    with pytest.warns(DamagedCheckpoint):
-        CheckpointStore(folder).restore_newest(state(), set_aside=False)
-    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
-
-
 @pytest.mark.parametrize("other", [{"model": Dense}, {"momentum": 0.0}, {"optimizer": "adamw"}])
-def test_another_model_or_optimizer_is_refused(saved, other):
-    """And nothing is called damaged."""
+def test_another_model_or_optimizer_is_refused_and_not_called_damaged(saved, other):
     with warnings.catch_warnings():
         warnings.simplefilter("error", DamagedCheckpoint)
-        with pytest.raises(OtherModel, match="another model or optimiser; take the settings"):
+        with pytest.raises(OtherModel, match="another model or optimiser"):
             CheckpointStore(saved).restore_newest(state(**other))
     assert sorted(os.listdir(saved)) == ["3", "7"]
 
@@ -263,24 +268,22 @@ def test_only_the_newest_are_kept(tmp_path):
 
 def test_arrays_without_elements(tmp_path):
     """A layer without heads has such; Orbax cannot write them."""
-    whole = state(5)
+    usual = state(5)
     empty = TrainState(
         {"none": jnp.zeros((0, 3)), "one": jnp.ones(1)},
-        *(getattr(whole, name) for name in ("statistics", "optimizer", "step", "key")),
-        whole.loss_sum,
-        whole.correct,
+        *(getattr(usual, name) for name in ("statistics", "optimizer", "step", "key")),
+        usual.loss_sum,
+        usual.correct,
     )
     store = CheckpointStore(tmp_path)
     save(store, empty)
     store.close()
-    found = store.restore_newest(empty)
-    assert found.state.parameters["none"].shape == (0, 3)
-    assert_same(found.state, empty)
+    restored = store.restore_newest(empty)
+    assert restored.state.parameters["none"].shape == (0, 3)
+    assert_same(restored.state, empty)
 
 
-def test_what_could_not_be_written_is_said_when_the_folder_is_let_go_of(tmp_path):
-    """Orbax raises what has failed in the background where it is waited for."""
-
+def test_a_write_that_failed_in_the_background_is_raised_when_the_store_is_closed(tmp_path):
     class Manager:
         closed = False
 
@@ -292,7 +295,7 @@ def test_what_could_not_be_written_is_said_when_the_folder_is_let_go_of(tmp_path
 
     store = CheckpointStore(tmp_path)
     store._manager = manager = Manager()
-    with pytest.raises(CheckpointNotWritten, match=r"\(No space left on device\); see whether"):
+    with pytest.raises(CheckpointNotWritten, match="No space left on device"):
         store.close()
     assert manager.closed
     store.close()
@@ -305,8 +308,6 @@ def test_on_a_full_disk_the_message_is_a_line(room, folder):
     with full_files(room), pytest.raises(CheckpointNotWritten) as caught:  # noqa: PT012
         save(store, state(9))
         store.close()
-    assert str(caught.value) == (
-        f"a checkpoint could not be written into {folder} (File too large); see whether the disk "
-        "is full or the folder read-only, then resume: the newest whole checkpoint still stands"
-    )
+    assert f"into {folder} (File too large);" in str(caught.value)
+    assert "\n" not in str(caught.value)
     assert CheckpointStore(folder).restore_newest(state()).step == 7

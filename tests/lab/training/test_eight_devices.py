@@ -10,7 +10,6 @@ agree within 8·T·γ_n·A, in float64 some 10⁻¹¹, where a real mistake is e
 """
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -19,19 +18,21 @@ import numpy as np
 import pytest
 from comparison import assert_within, gamma
 from lab.training.devices_process import MOVED, STEPS
-from lab.training.tiny import SIDE
+from lab.training.tiny import SIDE, process_environment
 
 pytestmark = pytest.mark.slow
 SCRIPT = Path(__file__).with_name("devices_process.py")
-PATHS = [str(SCRIPT.parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
 ROUNDINGS = 4 * (32 + 3 * SIDE**2)
 
 
 @pytest.fixture(scope="module")
-def found():
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(PATHS)}
+def losses():
     done = subprocess.run(
-        [sys.executable, SCRIPT], capture_output=True, text=True, env=environment, timeout=300
+        [sys.executable, SCRIPT],
+        capture_output=True,
+        text=True,
+        env=process_environment(),
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
@@ -40,23 +41,23 @@ def found():
     return result
 
 
-def bound(found, dtype):
-    one = np.array(found["float64"]["1"])
-    amplification = max(np.abs(np.array(moved) - one).max() for moved in found["moved"]) / MOVED
+def bound(losses, dtype):
+    one = np.array(losses["float64"]["1"])
+    amplification = max(np.abs(np.array(moved) - one).max() for moved in losses["moved"]) / MOVED
     assert amplification > 1e-3  # or nothing was measured
     return 8 * STEPS * gamma(ROUNDINGS, dtype) * amplification
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_the_losses_agree(found, dtype):
-    one = found[dtype]["1"]
+def test_the_losses_agree(losses, dtype):
+    one = losses[dtype]["1"]
     assert one[-1] < one[0]
-    for count, losses in found[dtype].items():
-        assert_within(losses, one, bound(found, dtype), f"losses on {count} devices")
+    for count, others in losses[dtype].items():
+        assert_within(others, one, bound(losses, dtype), f"losses on {count} devices")
 
 
 @pytest.mark.parametrize("planted", ["groups", "weighted"])
-def test_a_mean_of_each_device_is_found(found, planted):
+def test_a_mean_of_each_device_is_noticed(losses, planted):
     """BatchNorm by the statistics of each device, and the mean of means of unequal shares."""
     with pytest.raises(AssertionError, match="too far"):
-        assert_within(found[planted], found["float64"]["1"], 1e4 * bound(found, "float64"))
+        assert_within(losses[planted], losses["float64"]["1"], 1e4 * bound(losses, "float64"))

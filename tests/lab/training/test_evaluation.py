@@ -35,22 +35,18 @@ def test_the_evaluation_is_that_of_numpy(batch):
     model = Normalized()
     model.norm.mean[...] = np.linspace(-0.5, 0.5, 3 * SIDE**2, dtype=np.float32)
     model.norm.var[...] = np.linspace(0.5, 2, 3 * SIDE**2, dtype=np.float32)
-    images = pictures(12, 3)
-    images = replace(images, labels=np.arange(12, dtype=np.uint8) % CLASSES)
+    images = replace(pictures(12, 3), labels=np.arange(12, dtype=np.uint8) % CLASSES)
     recipe, mesh, state, _, _ = parts(model, settings(label_smoothing=0.5))
     before = named_arrays(state)
     evaluate = compile_evaluation(recipe, mesh, batch)
     loss, accuracy = evaluate(state, place(recipe.examples.arrays(images), mesh))
     logits, size = logits_of(model, images)
     losses = cross_entropy_of(logits, images.labels, 0.0)
-    right = logits.argmax(axis=1) == images.labels
     bound = 3 * gamma(128, np.float32) * size.max()
     assert_within(loss, losses.mean(), bound)
-    assert accuracy == right.mean()
-    assert 0 < accuracy < 1
+    assert 0 < accuracy == (logits.argmax(axis=1) == images.labels).mean() < 1
     for name, array in named_arrays(state).items():
         assert_equal(array, before[name], name)
     if batch == 5:  # planted: the three images that fill the last batch are counted, too
-        filled = np.concatenate([losses, losses[:3]])
         with pytest.raises(AssertionError, match="too far"):
-            assert_within(loss, filled.mean(), bound)
+            assert_within(loss, np.concatenate([losses, losses[:3]]).mean(), bound)

@@ -5,11 +5,9 @@ installed, which JAX needs for it, also after it was serialised and read back.
 """
 
 import importlib.util
-import os
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import jax
 import jax.export
@@ -21,7 +19,7 @@ from comparison import assert_equal, assert_within
 from fast.layers import LAYER_BUCKETS, make_layer_case
 from flax import nnx
 from lab.models.tiny import SIZE, tiny
-from lab.training.tiny import parts, settings, training_images
+from lab.training.tiny import parts, process_environment, settings, training_images
 
 import convattn as ca
 from convattn.data.cifar10_slice import Images
@@ -42,17 +40,17 @@ PLATFORMS = ("cpu", "cuda", "tpu")
 
 def model_of(name):
     """An encoder, and a ResNet with a shortcut."""
-    given = {"classes": 5, "image_size": SIZE, "dtype": jnp.float64}
+    options = {"classes": 5, "image_size": SIZE, "dtype": jnp.float64}
 
-    def made():
+    def model_in_float64():
         if name == "encoder":
             model = tiny("quadratic", (2,), dtype="float64")
         else:
-            model = build_model(ResNetSettings((4, 6), (1, 1)), rngs=nnx.Rngs(0), **given)
+            model = build_model(ResNetSettings((4, 6), (1, 1)), rngs=nnx.Rngs(0), **options)
         nnx.update(model, jax.tree.map(lambda leaf: leaf.astype(jnp.float64), nnx.state(model)))
         return model
 
-    return nnx.jit(made)()
+    return nnx.jit(model_in_float64)()
 
 
 def carried(exported):
@@ -64,9 +62,9 @@ def carried(exported):
 
 def images_of_size():
     rng = np.random.default_rng(0)
-    made = rng.integers(0, 256, (8, *SIZE, 3)).astype(np.uint8)
+    pixels = rng.integers(0, 256, (8, *SIZE, 3)).astype(np.uint8)
     labels = (np.arange(8) % 5).astype(np.uint8)
-    return training_images(train=Images(made, labels, tuple("abcde")))
+    return training_images(train=Images(pixels, labels, tuple("abcde")))
 
 
 @pytest.mark.slow
@@ -89,13 +87,13 @@ def test_the_training_step_is_exported(name):
         *leaves, loss = exported.call(*jax.tree.leaves((state, data, order)))
         return jax.tree.unflatten(jax.tree.structure(state), leaves), loss
 
-    found, loss = run_exported(state)
-    expected, wanted = jax.jit(make_step(recipe, steps))(state, data, order)
-    assert_within(loss, wanted, CLOSE, "loss")
+    actual, loss = run_exported(state)
+    expected, expected_loss = jax.jit(make_step(recipe, steps))(state, data, order)
+    assert_within(loss, expected_loss, CLOSE, "loss")
     arrays = named_arrays(expected)
-    for part, array in named_arrays(found).items():
+    for part, array in named_arrays(actual).items():
         assert_within(array, arrays[part], CLOSE, part)
-    assert int(found.step) == 1
+    assert int(actual.step) == 1
     other, _ = run_exported(replace(state, key=state.key + 1))
     moved = named_arrays(other.parameters)
     assert any(  # planted: another key
@@ -139,12 +137,12 @@ def test_every_back_end_is_exported(name):
 
     exported = jax.export.export(both, platforms=PLATFORMS)(leaves, images)
     assert exported.platforms == PLATFORMS
-    found = carried(exported).call(leaves, images)
+    actual = carried(exported).call(leaves, images)
     expected = both(leaves, images)
-    for one, other in zip(*map(jax.tree.leaves, (found, expected)), strict=True):
+    for one, other in zip(*map(jax.tree.leaves, (actual, expected)), strict=True):
         assert_within(one, other, CLOSE_IN_FLOAT32 * (1 + np.abs(np.asarray(other)).max()))
     with pytest.raises(AssertionError):  # planted
-        assert_within(found[0], expected[0] + 1, 0.5)
+        assert_within(actual[0], expected[0] + 1, 0.5)
 
 
 @pytest.mark.slow
@@ -181,11 +179,7 @@ def test_the_training_step_on_eight_devices_is_exported():
     """In a process that has as many; it is lowered there for all platforms, and run on CPUs."""
     done = subprocess.run(
         [sys.executable, "-m", "lab.training.eight_devices"],
-        env={
-            **os.environ,
-            "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
-            "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), *sys.path]),
-        },
+        env=process_environment(XLA_FLAGS="--xla_force_host_platform_device_count=8"),
         capture_output=True,
         text=True,
     )

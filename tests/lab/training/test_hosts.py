@@ -1,7 +1,6 @@
 """Two processes train one model as one process would, through whatever ends either of them."""
 
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -14,6 +13,7 @@ import jax
 import numpy as np
 import pytest
 from lab.training.host_process import EPOCHS, STEPS_OF_EPOCH
+from lab.training.tiny import metric_lines, process_environment
 
 from convattn_lab.commands.hosts import HostArguments
 from convattn_lab.training import hosts
@@ -23,34 +23,30 @@ from convattn_lab.training.metrics import read_metrics
 SCRIPT = Path(__file__).with_name("host_process.py")
 LIMIT = 240.0
 STEPS = EPOCHS * STEPS_OF_EPOCH
-TIMES = ("seconds", "images_per_second")
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("arguments", "message"),
     [
-        (("a:1", 2, None), "expected all three"),
-        ((None, 2, 0), "expected all three"),
-        (("a", 2, 0), "expected HOST:PORT"),
-        ((":1", 2, 0), "expected HOST:PORT"),
-        (("a:x", 2, 0), "expected HOST:PORT"),
-        (("a:65536", 2, 0), "expected HOST:PORT"),
-        (("a:1", 2, 2), "process=2 of 2, but expected 0 to 1"),
-        (("a:1", 2, -1), "process=-1 of 2, but expected 0 to 1"),
-        (("a:1", 0, 0), "process=0 of 0, but expected 0 to 0"),
+        *((each, "all three") for each in (("a:1", 2, None), (None, 2, 0))),
+        *(((where, 2, 0), "HOST:PORT") for where in ("a", ":1", "a:x", "a:65536")),
+        *((("a:1", 2, process), f"process={process} of 2") for process in (2, -1)),
+        (("a:1", 0, 0), "process=0 of 0"),
     ],
 )
-def test_processes_that_cannot_be_are_refused(given, message):
+def test_processes_that_cannot_be_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
-        hosts.start_processes(*given)
+        hosts.start_processes(*arguments)
 
 
 def test_options_that_cannot_be_are_refused():
     HostArguments().start()
-    with pytest.raises(ValueError, match="--distributed takes the processes from the cluster"):
-        HostArguments(process=0, distributed=True).start()
-    with pytest.raises(ValueError, match="coordinator=None, processes=2, process=None, but"):
-        HostArguments(processes=2).start()
+    for arguments, message in (
+        ({"process": 0, "distributed": True}, "--distributed"),
+        ({"processes": 2}, "coordinator=None, processes=2, process=None"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            HostArguments(**arguments).start()
 
 
 def test_a_taken_port_is_refused(monkeypatch):
@@ -81,19 +77,16 @@ def test_what_differs_is_named(second_of_two):
 
 
 def test_a_program_for_one_process_refuses_two(second_of_two):
-    with pytest.raises(ValueError, match="2 processes, but a script runs in one; start it once"):
+    with pytest.raises(ValueError, match="2 processes, but a script"):
         hosts.one_process_alone("a script")
 
 
 @contextmanager
-def started(given):
+def started(arguments):
     """The processes, one for each of these; they are killed at the end."""
-    paths = [str(SCRIPT.parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-    environment.pop("JAX_ENABLE_X64", None)
-    words = [[sys.executable, SCRIPT, json.dumps(each)] for each in given]
-    shared = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    processes = [subprocess.Popen(each, env=environment, **shared) for each in words]
+    words = [[sys.executable, SCRIPT, json.dumps(each)] for each in arguments]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    processes = [subprocess.Popen(each, env=process_environment(), **pipes) for each in words]
     try:
         yield processes
     finally:
@@ -113,8 +106,8 @@ def pair(cache, jobs):
 
 def ended(process):
     """The JSON lines that it wrote, its messages, its exit code."""
-    told, problems = process.communicate(timeout=LIMIT)
-    lines = [json.loads(line) for line in told.splitlines() if line.startswith("{")]
+    output, problems = process.communicate(timeout=LIMIT)
+    lines = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
     return lines, problems, process.returncode
 
 
@@ -145,24 +138,24 @@ def done(cache_folder, tmp_path_factory):
     with pair(cache_folder, [*jobs.values(), job(folder / "chain", 1, halt=1)]) as processes:
         halted(folder / "chain", 1, processes)
         processes[1].kill()
-        found = [ended(process) for process in processes]
-    for lines, problems, code in found:
+        result = [ended(process) for process in processes]
+    for lines, problems, code in result:
         assert len(lines) == len(jobs), problems  # and the last job did not end
         assert code != 0
-    return folder, {name: [lines[n] for lines, *_ in found] for n, name in enumerate(jobs)}
+    return folder, {name: [lines[n] for lines, *_ in result] for n, name in enumerate(jobs)}
 
 
 @pytest.mark.slow
 def test_two_processes_train_to_the_bits_of_two_devices(cache_folder, done):
     """Also planted: what one process takes for its share of a batch is seen in the bits."""
-    folder, found = done
-    given = {"cache": str(cache_folder), "devices": 2, "jobs": [job(folder / "alone")]}
-    with started([given]) as (process,):
+    folder, result = done
+    arguments = {"cache": str(cache_folder), "devices": 2, "jobs": [job(folder / "alone")]}
+    with started([arguments]) as (process,):
         (alone,), problems, code = ended(process)
     assert code == 0, problems
-    assert found["whole"] == [alone, alone]
+    assert result["whole"] == [alone, alone]
     assert (alone["status"], alone["step"], len(alone["losses"])) == ("finished", STEPS, STEPS)
-    assert found["share"][0]["arrays"] != alone["arrays"]
+    assert result["share"][0]["arrays"] != alone["arrays"]
 
 
 @pytest.mark.slow
@@ -195,16 +188,12 @@ def test_what_was_killed_and_stopped_ends_with_the_same_bits(cache_folder, done)
             halted(folder, epoch, processes)
             processes[victim].send_signal(signal.SIGTERM)
             (folder / f"go-{epoch}").touch()
-        found = [ended(process) for process in processes]
-    for lines, problems, code in found:
+        result = [ended(process) for process in processes]
+    for lines, problems, code in result:
         assert code == 0, problems
         assert [line["status"] for line in lines] == ["stopped", "stopped", "finished"]
         assert 2 * STEPS_OF_EPOCH < lines[0]["step"] < lines[1]["step"] < lines[2]["step"] == STEPS
         assert all(lines[-1][name] == whole[name] for name in ("test", "arrays"))
         losses = [loss for line in lines for loss in line["losses"]]
         assert losses == whole["losses"][-len(losses) :]
-    one, other = (
-        [{name: line[name] for name in line if name not in TIMES} for line in read_metrics(each)]
-        for each in (folder, done[0] / "whole")
-    )
-    assert one == other
+    assert metric_lines(folder) == metric_lines(done[0] / "whole")

@@ -13,31 +13,32 @@ from pathlib import Path
 import pytest
 from comparison import assert_equal
 from lab.training.session_process import EPOCHS, settings_of_the_run
-from lab.training.tiny import Normalized, parts, pictures, training_images
+from lab.training.tiny import (
+    Normalized,
+    images_with_validation,
+    metric_lines,
+    parts,
+    process_environment,
+)
 
 from convattn_lab.training.checkpoints import BEST, CHECKPOINTS, CheckpointStore
-from convattn_lab.training.metrics import read_metrics
 from convattn_lab.training.state import named_arrays
 
 pytestmark = pytest.mark.slow
 SCRIPT = Path(__file__).with_name("session_process.py")
-PATHS = [str(SCRIPT.parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
 STEPS = 4 * EPOCHS
-TIMES = ("seconds", "images_per_second")
 TRIALS = int(os.environ.get("CONVATTN_KILLED_RUNS", "1"))  # `make crash` makes more
 
 
 @contextmanager
 def training_process(folder, cache):
     """The process, once it is ready to train."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(PATHS)}
-    environment.pop("JAX_ENABLE_X64", None)
     with subprocess.Popen(
         [sys.executable, SCRIPT, folder, cache],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=environment,
+        env=process_environment(),
     ) as process:
         try:
             assert process.stdout.readline() == "ready\n", process.stderr.read()
@@ -46,19 +47,19 @@ def training_process(folder, cache):
             process.kill()
 
 
-def finished(folder, cache):
-    """What a process says that nobody kills."""
+def last_line(folder, cache):
+    """The outcome of a process that nobody kills."""
     with training_process(folder, cache) as process:
-        told, problems = process.communicate(timeout=120)
+        output, problems = process.communicate(timeout=120)
         assert process.returncode == 0, problems
-    return told.splitlines()
+    return output.splitlines()[-1]
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory, cache_folder):
     """The folder and last line of a run that nothing interrupts, compiled there and then."""
     folder = tmp_path_factory.mktemp("whole")
-    last = finished(folder, cache_folder)[-1]
+    last = last_line(folder, cache_folder)
     assert last.startswith(f"finished {STEPS} ")
     assert list(cache_folder.iterdir())  # so that the others take it from there
     return folder, last
@@ -66,36 +67,31 @@ def whole(tmp_path_factory, cache_folder):
 
 def arrays(folder, name):
     """The newest state there: parameters, statistics, optimiser, key, step."""
-    images = training_images(validation=pictures(24, 2))
-    _, _, like, _, _ = parts(Normalized(), settings_of_the_run(), images)
-    found = CheckpointStore(folder / name).restore_newest(like, set_aside=False)
-    return {**named_arrays(found.state), "at": found.step, "best": found.record["best_step"]}
-
-
-def lines(folder):
-    found = read_metrics(folder)
-    return [{name: line[name] for name in line if name not in TIMES} for line in found]
+    _, _, like, _, _ = parts(Normalized(), settings_of_the_run(), images_with_validation())
+    restored = CheckpointStore(folder / name).restore_newest(like, set_aside=False)
+    best = restored.record["best_step"]
+    return {**named_arrays(restored.state), "at": restored.step, "best": best}
 
 
 def assert_same_run(folder, expected):
     """The same metrics, and the same bits of everything that the last step left."""
-    assert lines(folder) == lines(expected)
-    assert [line["epoch"] for line in lines(folder)] == list(range(1, EPOCHS + 1))
+    assert metric_lines(folder) == metric_lines(expected)
+    assert [line["epoch"] for line in metric_lines(folder)] == list(range(1, EPOCHS + 1))
     for name in (CHECKPOINTS, BEST):
-        found, wanted = arrays(folder, name), arrays(expected, name)
-        assert found.keys() == wanted.keys()
-        for array in found:
-            assert_equal(found[array], wanted[array], f"{name}: {array}")
+        one, other = arrays(folder, name), arrays(expected, name)
+        assert one.keys() == other.keys()
+        for array in one:
+            assert_equal(one[array], other[array], f"{name}: {array}")
 
 
 def newest(folder):
     return max(CheckpointStore(folder / CHECKPOINTS).steps(), default=0)
 
 
-def being_written(folder):
+def is_writing(folder):
     """Whether a checkpoint is being written at this moment."""
-    place = folder / CHECKPOINTS
-    return place.is_dir() and any("tmp" in name for name in os.listdir(place))
+    folder = folder / CHECKPOINTS
+    return folder.is_dir() and any("tmp" in name for name in os.listdir(folder))
 
 
 @pytest.mark.parametrize("seed", range(5, 5 + TRIALS))
@@ -112,8 +108,8 @@ def test_killed_at_random_moments(tmp_path, cache_folder, whole, seed):
                 if kill == "time":
                     time.sleep(seconds)
                     break
-                on = newest(tmp_path) - begun >= further
-                if on and (kill == "steps" or being_written(tmp_path)):
+                advanced = newest(tmp_path) - begun >= further
+                if advanced and (kill == "steps" or is_writing(tmp_path)):
                     break
                 assert time.monotonic() - started < 60
             process.send_signal(signal.SIGKILL)  # nothing, if it has ended
@@ -126,19 +122,18 @@ def test_killed_at_random_moments(tmp_path, cache_folder, whole, seed):
     assert len(kills) >= 2, kills
     assert 0 < reached[0] < STEPS, reached
     assert len(set(reached)) > 1, reached
-    assert finished(tmp_path, cache_folder)[-1] == whole[1]
+    assert last_line(tmp_path, cache_folder) == whole[1]
     assert_same_run(tmp_path, whole[0])
 
 
-def test_a_run_that_differs_is_told_apart(tmp_path, whole):
+@pytest.mark.parametrize("change", ["metrics", "checkpoint"])
+def test_a_run_that_differs_is_noticed(tmp_path, whole, change):
     """Planted: a metrics line that is missing, and an older checkpoint."""
-    for change in ("metrics", "checkpoint"):
-        copy = tmp_path / change
-        shutil.copytree(whole[0], copy)
-        if change == "metrics":
-            path = copy / "metrics.jsonl"
-            path.write_text("".join(path.read_text().splitlines(keepends=True)[1:]))
-        else:
-            shutil.rmtree(copy / CHECKPOINTS / str(STEPS))
-        with pytest.raises(AssertionError):
-            assert_same_run(copy, whole[0])
+    copy = shutil.copytree(whole[0], tmp_path / "copy")
+    if change == "metrics":
+        path = copy / "metrics.jsonl"
+        path.write_text("".join(path.read_text().splitlines(keepends=True)[1:]))
+    else:
+        shutil.rmtree(copy / CHECKPOINTS / str(STEPS))
+    with pytest.raises(AssertionError):
+        assert_same_run(copy, whole[0])

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from comparison import assert_equal, assert_within, gamma
+from comparison import assert_within, gamma
 from flax import nnx
 from lab.models.tiny import ENCODINGS, tiny
 
@@ -20,53 +20,44 @@ from convattn_lab.training.state import named_leaves
 STEPS = 6
 
 
-def rate(step, *, peak, warm, steps, first=1):
+def rates(peak, warm, steps, first=1):
     """The printed formula, in float64."""
-    if step < warm:
-        return peak * (step + first) / warm
-    return peak * (1 + math.cos(math.pi * (step - warm) / (steps - warm))) / 2
+    return [
+        peak * (step + first) / warm
+        if step < warm
+        else peak * (1 + math.cos(math.pi * (step - warm) / (steps - warm))) / 2
+        for step in range(steps)
+    ]
 
 
-@pytest.mark.parametrize(("warmup", "steps"), [(0.0, 7), (0.1, 10), (0.3, 10), (0.3, 9), (0.5, 41)])
+@pytest.mark.parametrize(
+    ("warmup", "steps"), [(0.0, 7), (0.1, 10), (0.3, 10), (0.3, 9), (0.5, 41), (1.0, 4)]
+)
 def test_the_schedule_is_its_formula(warmup, steps):
     """Some ten operations on numbers up to twice the peak, in float32 at least."""
     settings = TrainingSettings(learning_rate=0.3, warmup=warmup)
     schedule = learning_rate_schedule(settings, steps)
-    given = {"peak": 0.3, "warm": round(warmup * steps), "steps": steps}
-    found = [float(schedule(step)) for step in range(steps)]
-    bound = 2 * 0.3 * gamma(16, jnp.float32)
-    assert_within(found, [rate(step, **given) for step in range(steps)], bound)
-    if given["warm"]:  # planted: a rise that starts at zero
+    warm, bound = round(warmup * steps), 2 * 0.3 * gamma(16, jnp.float32)
+    actual = [float(schedule(step)) for step in range(steps)]
+    assert_within(actual, rates(0.3, warm, steps), bound)
+    if warm:  # planted: a rise that starts at zero
         with pytest.raises(AssertionError, match="too far"):
-            assert_within(found, [rate(t, **given, first=0) for t in range(steps)], bound)
+            assert_within(actual, rates(0.3, warm, steps, first=0), bound)
 
 
-def test_a_run_can_be_warm_up_alone_or_keep_its_rate():
-    rising = learning_rate_schedule(TrainingSettings(learning_rate=1.0, warmup=1.0), 4)
-    assert_within([rising(t) for t in range(4)], [0.25, 0.5, 0.75, 1], 2 * gamma(16, jnp.float32))
+def test_a_run_can_keep_its_rate():
     constant = TrainingSettings(learning_rate=0.5, warmup=0.0, schedule="constant")
     assert [float(learning_rate_schedule(constant, 4)(t)) for t in range(4)] == [0.5] * 4
 
 
-def draws(dtype, low=-1.0):
+def parameters_and_gradients(dtype, low):
     """Parameters, and a gradient for each step."""
     rng = np.random.default_rng(0)
-    made = [
+    first, *others = [
         {"kernel": rng.uniform(low, 1, (3, 2)).astype(dtype), "bias": np.asarray([low, 1], dtype)}
         for _ in range(STEPS + 1)
     ]
-    return made[0], made[1:]
-
-
-def trained(settings, parameters, gradients):
-    """The parameters after every step, operation by operation."""
-    optimizer = make_optimizer(settings, STEPS)
-    parameters = jax.tree.map(jnp.asarray, parameters)
-    state = optimizer.init(parameters)
-    for gradient in gradients:
-        updates, state = optimizer.update(gradient, state, parameters)
-        parameters = optax.apply_updates(parameters, updates)
-    return parameters
+    return first, others
 
 
 def sgd(settings, parameter, gradients, decay):
@@ -78,18 +69,6 @@ def sgd(settings, parameter, gradients, decay):
         trace = (gradient + decay * parameter) + momentum * trace
         parameter = parameter + np.float32(-schedule(step)) * trace
     return parameter
-
-
-@pytest.mark.parametrize("momentum", [0.0, 0.9])
-def test_sgd_is_the_loop_to_the_last_bit(momentum):
-    settings = TrainingSettings(momentum=momentum, weight_decay=0.05, warmup=0.3)
-    parameters, gradients = draws(np.float32)
-    found = trained(settings, parameters, gradients)
-    for name, decay in (("kernel", 0.05), ("bias", 0.0)):
-        series = [gradient[name] for gradient in gradients]
-        assert_equal(found[name], sgd(settings, parameters[name], series, decay), name)
-        with pytest.raises(AssertionError, match="but expected"):  # planted: the other decay
-            assert_equal(found[name], sgd(settings, parameters[name], series, 0.05 - decay), name)
 
 
 def adamw(settings, parameter, gradients, decay):
@@ -106,24 +85,34 @@ def adamw(settings, parameter, gradients, decay):
     return parameter
 
 
-def test_adamw_is_the_loop():
-    """All gradients are positive, so that nothing cancels but 1 - β^t, which loses a factor 4.
+SHARED = {"weight_decay": 0.05, "warmup": 0.3}
+ADAMW = {"optimizer": "adamw", "beta1": 0.5, "beta2": 0.75, "epsilon": 1e-3}
 
-    A step has some 20 roundings of numbers up to 4, and its error moves the next ones no further.
-    Optax takes β^t in float32 whatever the parameters are.
+
+@pytest.mark.parametrize("changes", [{"momentum": 0.0}, {"momentum": 0.9}, ADAMW])
+def test_the_optimizer_is_the_loop(changes):
+    """SGD to the last bit.
+
+    For AdamW all gradients are positive, so that nothing cancels but 1 - β^t, which loses a factor
+    4. A step has some 20 roundings of numbers up to 4, and its error moves the next ones no
+    further. Optax takes β^t in float32 whatever the parameters are.
     """
-    settings = TrainingSettings(
-        optimizer="adamw", beta1=0.5, beta2=0.75, weight_decay=0.05, epsilon=1e-3, warmup=0.3
-    )
-    parameters, gradients = draws(np.float64, low=0.1)
-    found = trained(settings, parameters, gradients)
-    bound = 4 * gamma(4 * 20 * STEPS, jnp.float32)
+    settings = TrainingSettings(**SHARED, **changes)
+    loop, dtype, low, bound = sgd, np.float32, -1.0, 0.0
+    if changes is ADAMW:
+        loop, dtype, low, bound = adamw, np.float64, 0.1, 4 * gamma(4 * 20 * STEPS, jnp.float32)
+    first, gradients = parameters_and_gradients(dtype, low)
+    optimizer, parameters = make_optimizer(settings, STEPS), jax.tree.map(jnp.asarray, first)
+    state = optimizer.init(parameters)
+    for gradient in gradients:  # operation by operation
+        updates, state = optimizer.update(gradient, state, parameters)
+        parameters = optax.apply_updates(parameters, updates)
     for name, decay in (("kernel", 0.05), ("bias", 0.0)):
         series = [gradient[name] for gradient in gradients]
-        assert_within(found[name], adamw(settings, parameters[name], series, decay), bound, name)
-        planted = adamw(settings, parameters[name], series, 0.05 - decay)
+        assert_within(parameters[name], loop(settings, first[name], series, decay), bound, name)
+        other = loop(settings, first[name], series, 0.05 - decay)  # planted: the other decay
         with pytest.raises(AssertionError, match="too far"):
-            assert_within(found[name], planted, bound, name)
+            assert_within(parameters[name], other, bound, name)
 
 
 MULTIPLY = ("kernel", "value", "query", "key", "head_vectors", "tables")
@@ -133,16 +122,15 @@ MULTIPLY = ("kernel", "value", "query", "key", "head_vectors", "tables")
 def test_only_what_multiplies_features_decays(encoding):
     """Centres, spreads, norms and biases do not, whatever they are called in the model."""
 
-    def made():
+    def model():
         if encoding == "resnet":
-            given = {"classes": 5, "image_size": (8, 8), "rngs": nnx.Rngs(0)}
-            return build_model(ResNetSettings((4, 6), (1, 1)), **given)
+            options = {"classes": 5, "image_size": (8, 8), "rngs": nnx.Rngs(0)}
+            return build_model(ResNetSettings((4, 6), (1, 1)), **options)
         return tiny(encoding, (3,))
 
-    parameters = nnx.state(nnx.eval_shape(made), nnx.Param)
-    found = {tuple(name.split(".")[:-1]): mark for name, mark in named_leaves(decays(parameters))}
-    expected = {
-        path: path[-1].rstrip("01") in MULTIPLY or path[-2:-1] == ("tables",) for path in found
+    parameters = nnx.state(nnx.eval_shape(model), nnx.Param)
+    marks = {tuple(name.split(".")[:-1]): mark for name, mark in named_leaves(decays(parameters))}
+    assert marks == {
+        path: path[-1].rstrip("01") in MULTIPLY or path[-2:-1] == ("tables",) for path in marks
     }
-    assert found == expected
-    assert set(found.values()) == {True, False}
+    assert set(marks.values()) == {True, False}

@@ -12,22 +12,22 @@ from convattn_lab.training.state import named_arrays, named_leaves
 from convattn_lab.training.step import make_step, order_of_epoch
 
 
-def compiled(model):
+def compiled():
     """A function of the numbers of steps of each call, to the state's arrays and the losses."""
-    recipe, mesh, state, data, steps = parts(model, settings())
+    recipe, mesh, state, data, steps = parts(Normalized(), settings())
     program = compile_program(recipe, mesh, state, data, steps)
 
-    def go(*counts):
+    def train(*counts):
         current, losses = placed(state, mesh), []
         for done, count in zip(np.cumsum((0, *counts)), counts, strict=False):
             if done % steps == 0:
                 order = program.order(current)
-            current, found = program.advance(current, data, order, count)
-            assert found.shape == (count,)
-            losses += found.tolist()
+            current, of_call = program.advance(current, data, order, count)
+            assert of_call.shape == (count,)
+            losses += of_call.tolist()
         return named_arrays(current), losses
 
-    return program, go
+    return program, train
 
 
 def assert_same_bits(one, other):
@@ -39,9 +39,9 @@ def assert_same_bits(one, other):
 
 @pytest.fixture(scope="module")
 def looped():
-    program, go = compiled(Normalized())
+    program, train = compiled()
     assert program.looped
-    return go
+    return train
 
 
 @pytest.fixture(scope="module")
@@ -60,32 +60,31 @@ def test_any_division_into_calls_gives_the_same_bits(looped, whole):
 def test_one_call_for_each_step_gives_the_bits_of_the_loop(whole, monkeypatch):
     """XLA does not promise it: here the loop's body is compiled as the step alone is."""
     monkeypatch.setattr(programs, "has_convolution", lambda *_: True)
-    program, go = compiled(Normalized())
+    program, train = compiled()
     assert not program.looped
-    assert_same_bits(go(4, 1, 3), whole)
+    assert_same_bits(train(4, 1, 3), whole)
 
 
 @pytest.mark.slow
-def test_a_convolution_is_found_wherever_it_is():
-    """So that on a CPU it is called step by step; and nothing else is taken for one."""
-    for model, expected in ((Convolved(), True), (Normalized(), False)):
-        recipe, _, state, data, steps = parts(model, settings())
-        order = jax.eval_shape(lambda state: order_of_epoch(state, 70, 4), state)
-        assert has_convolution(make_step(recipe, steps), state, data, order) is expected
+@pytest.mark.parametrize(("model", "expected"), [(Convolved, True), (Normalized, False)])
+def test_a_convolution_is_noticed_wherever_it_is(model, expected):
+    """So that on a CPU it is called step by step."""
+    recipe, _, state, data, steps = parts(model(), settings())
+    order = jax.eval_shape(lambda state: order_of_epoch(state, 70, 4), state)
+    assert has_convolution(make_step(recipe, steps), state, data, order) is expected
 
 
-def test_the_state_given_is_used_up():
+def test_the_state_is_donated():
     recipe, mesh, state, data, steps = parts(Normalized(), settings())
     program = compile_program(recipe, mesh, state, data, steps)
-    order = program.order(state)
-    program.advance(state, data, order, 2)
-    kept = [name for name, leaf in named_leaves(state) if leaf.size and not leaf.is_deleted()]
-    assert kept == []
+    program.advance(state, data, program.order(state), 2)
+    alive = [name for name, leaf in named_leaves(state) if leaf.size and not leaf.is_deleted()]
+    assert alive == []
     assert not data.images.is_deleted()
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
-def test_one_number_that_is_not_finite_is_found(wrong):
+def test_one_number_that_is_not_finite_is_noticed(wrong):
     tree = {"a": np.zeros(3, np.float32), "b": np.zeros((), np.int32)}
     assert is_finite(tree)
     tree["a"][1] = wrong

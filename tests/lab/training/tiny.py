@@ -1,5 +1,6 @@
 """Tiny models and images for the tests of the trainer, and a run of them."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from convattn_lab.data.augmentation.settings import Augmentation
 from convattn_lab.data.batches import DeviceImages
 from convattn_lab.training.devices import data_mesh, place, spread
 from convattn_lab.training.images import TrainingImages
+from convattn_lab.training.metrics import read_metrics
 from convattn_lab.training.optimizer import make_optimizer
 from convattn_lab.training.settings import TrainingSettings
 from convattn_lab.training.state import TrainState, initial_state
@@ -29,8 +31,8 @@ class Dense(nnx.Module):
 
     def __init__(self, seed: int = 0, dropout: float = 0.25, dtype: Any = jnp.float32) -> None:
         self.dropout = dropout
-        given = {"param_dtype": dtype, "dtype": dtype, "precision": "highest"}
-        self.dense = nnx.Linear(3 * SIDE**2, CLASSES, rngs=nnx.Rngs(seed), **given)
+        options = {"param_dtype": dtype, "dtype": dtype, "precision": "highest"}
+        self.dense = nnx.Linear(3 * SIDE**2, CLASSES, rngs=nnx.Rngs(seed), **options)
 
     def __call__(self, images, *, training=False, dropout_key=None):
         flat = images.reshape(len(images), -1).astype(self.dense.dtype)
@@ -42,8 +44,7 @@ class Normalized(nnx.Module):
 
     def __init__(self, seed: int = 0, dropout: float = 0.25, dtype: Any = jnp.float32) -> None:
         rngs = nnx.Rngs(seed)
-        given = {"param_dtype": dtype, "dtype": dtype}
-        self.norm = nnx.BatchNorm(3 * SIDE**2, rngs=rngs, **given)
+        self.norm = nnx.BatchNorm(3 * SIDE**2, rngs=rngs, param_dtype=dtype, dtype=dtype)
         # Its running statistics are float32 whatever is asked for.
         self.norm.mean[...] = self.norm.mean[...].astype(dtype)
         self.norm.var[...] = self.norm.var[...].astype(dtype)
@@ -51,8 +52,8 @@ class Normalized(nnx.Module):
 
     def __call__(self, images, *, training=False, dropout_key=None):
         flat = images.reshape(len(images), -1).astype(self.norm.dtype)
-        found = self.norm(flat, use_running_average=not training)
-        return self.last(found, training=training, dropout_key=dropout_key)
+        normal = self.norm(flat, use_running_average=not training)
+        return self.last(normal, training=training, dropout_key=dropout_key)
 
 
 class Convolved(nnx.Module):
@@ -64,8 +65,8 @@ class Convolved(nnx.Module):
         self.last = Dense(seed)
 
     def __call__(self, images, *, training=False, dropout_key=None):
-        found = jax.nn.relu(self.convolution(images))
-        return self.last(found, training=training, dropout_key=dropout_key)
+        features = jax.nn.relu(self.convolution(images))
+        return self.last(features, training=training, dropout_key=dropout_key)
 
 
 def pictures(count: int, seed: int = 0) -> Images:
@@ -78,36 +79,32 @@ def pictures(count: int, seed: int = 0) -> Images:
 
 def training_images(count: int = 70, **changes: Any) -> TrainingImages:
     """Of `count` images the training part, with 12 to test on."""
-    mean, std = np.full(3, 0.5), np.full(3, 0.25)
-    given = TrainingImages(
-        pictures(count), pictures(12, 1), mean, std, augmentation=Augmentation(1, True)
-    )
-    return replace(given, **changes)
+    statistics = np.full(3, 0.5), np.full(3, 0.25)
+    whole = pictures(count), pictures(12, 1), *statistics
+    return replace(TrainingImages(*whole, augmentation=Augmentation(1, True)), **changes)
+
+
+def images_with_validation(**changes: Any) -> TrainingImages:
+    return training_images(validation=pictures(24, 2), **changes)
 
 
 def settings(**changes: Any) -> TrainingSettings:
     """Three epochs of four steps on one device, checkpointed at every step."""
-    given = {
-        "epochs": 3,
-        "batch_size": 16,
-        "devices": 1,
-        "checkpoint_minutes": 0.0,
-        "steps_per_call": 1,
-        "learning_rate": 0.05,
-    }
-    return TrainingSettings(**{**given, **changes})
+    usual = {"epochs": 3, "batch_size": 16, "devices": 1, "learning_rate": 0.05}
+    usual |= {"checkpoint_minutes": 0.0, "steps_per_call": 1}
+    return TrainingSettings(**{**usual, **changes})
 
 
 def parts(
-    model: nnx.Module, given: TrainingSettings, images: TrainingImages | None = None
+    model: nnx.Module, chosen: TrainingSettings, images: TrainingImages | None = None
 ) -> tuple[Recipe, Any, TrainState, DeviceImages, int]:
     """Recipe, mesh, fresh state on it, images on it, and the steps of an epoch."""
     images = images or training_images()
-    mesh = data_mesh(given.batch_size, given.devices)
-    steps = len(images.train) // given.batch_size
-    optimizer = make_optimizer(given, given.epochs * steps)
-    structure, state = initial_state(model, optimizer, given.seed)
-    recipe = Recipe(structure, optimizer, given, images, spread(mesh))
+    mesh = data_mesh(chosen.batch_size, chosen.devices)
+    steps = len(images.train) // chosen.batch_size
+    optimizer = make_optimizer(chosen, chosen.epochs * steps)
+    structure, state = initial_state(model, optimizer, chosen.seed)
+    recipe = Recipe(structure, optimizer, chosen, images, spread(mesh))
     data = place(images.arrays(images.train), mesh)
     return recipe, mesh, placed(state, mesh), data, steps
 
@@ -117,8 +114,24 @@ def placed(state: TrainState, mesh: Any) -> TrainState:
     return place(jax.tree.map(np.array, state), mesh)
 
 
-def run(folder: Path, given: TrainingSettings | None = None, **options: Any) -> Outcome:
+def run(folder: Path, chosen: TrainingSettings | None = None, **options: Any) -> Outcome:
     """Train a tiny model in a folder."""
     model = options.pop("model", None) or Normalized()
     images = options.pop("images", None) or training_images()
-    return train(given or settings(), images, model, folder, **options)
+    return train(chosen or settings(), images, model, folder, **options)
+
+
+def metric_lines(folder: Path) -> list[dict[str, Any]]:
+    """The metrics without times."""
+    times = ("seconds", "images_per_second")
+    return [
+        {name: line[name] for name in line if name not in times} for line in read_metrics(folder)
+    ]
+
+
+def process_environment(**more: str) -> dict[str, str]:
+    """For a Python process that imports the tests' modules and ours, with types as by default."""
+    paths = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **more}
+    environment.pop("JAX_ENABLE_X64", None)
+    return environment

@@ -33,10 +33,10 @@ def trained(tmp_path_factory, pictures):
     folder, settings = tmp_path_factory.mktemp("pipeline") / "run", tiny_pipeline(pictures)
     launch = pipeline.launch
 
-    def first_alone(run, path, **given):
+    def first_alone(run, path, **options):
         if path.name == "phase2":
             raise KeyboardInterrupt
-        return launch(run, path, **given)
+        return launch(run, path, **options)
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(pipeline, "launch", first_alone)
@@ -64,9 +64,9 @@ def test_a_pipeline_goes_on_where_it_stopped(trained) -> None:
 def test_the_second_phase_begins_with_what_the_first_was_converted_to(trained) -> None:
     folder, settings, *_ = trained
     run = restore_run(folder / "phase1")
-    wanted = settings.phase_two
-    assert RunDirectory(folder / "phase2").read_settings() == wanted
-    two = transfer(run.model, wanted.model, settings.conversion, rngs=nnx.Rngs(0))
+    requested = settings.phase_two
+    assert RunDirectory(folder / "phase2").read_settings() == requested
+    two = transfer(run.model, requested.model, settings.conversion, rngs=nnx.Rngs(0))
     expected = named_arrays(nnx.state(two, nnx.Param))
     initial = RunDirectory(folder / "phase2").read_initial()
     assert initial.keys() == expected.keys()
@@ -101,7 +101,7 @@ def test_what_the_check_saw_is_on_record(trained) -> None:
 def test_a_finished_pipeline_trains_nothing(trained, monkeypatch) -> None:
     folder, settings, summary, *_ = trained
 
-    def fail(*given, **more):
+    def fail(*args, **kwargs):
         raise AssertionError("not to be called")
 
     monkeypatch.setattr(pipeline, "launch", fail)
@@ -111,22 +111,22 @@ def test_a_finished_pipeline_trains_nothing(trained, monkeypatch) -> None:
 
 def test_other_settings_and_other_folders_are_refused(trained, tmp_path) -> None:
     folder, settings, *_ = trained
-    other = replace(settings, conversion=ConversionSettings("exact", leak=0.25))
-    with pytest.raises(ValueError, match=r"other settings \(they differ in conversion\.leak\)"):
-        run_two_phase(other, folder, command="")
-    warm = replace(settings, training_two=replace(settings.training_two, warmup=0.0))
-    with pytest.raises(ValueError, match=r"they differ in training_two\.warmup"):
-        run_two_phase(warm, folder, command="")
     (tmp_path / "thesis.tex").write_text("")
-    with pytest.raises(ValueError, match=r"is not empty and holds no two_phase\.json"):
-        run_two_phase(settings, tmp_path, command="")
-    with pytest.raises(ValueError, match="is a file"):
-        run_two_phase(settings, tmp_path / "thesis.tex", command="")
-    (folder / "two_phase.json").rename(tmp_path / "kept.json")
+    leak = replace(settings, conversion=ConversionSettings("exact", leak=0.25))
+    warm = replace(settings, training_two=replace(settings.training_two, warmup=0.0))
+    for chosen, path, message in (
+        (leak, folder, r"differ in conversion\.leak"),
+        (warm, folder, r"differ in training_two\.warmup"),
+        (settings, tmp_path, r"no two_phase\.json"),
+        (settings, tmp_path / "thesis.tex", "is a file"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            run_two_phase(chosen, path, command="")
+    (folder / "two_phase.json").rename(tmp_path / "aside.json")
     (folder / "two_phase.json").write_text("{")
     with pytest.raises(ValueError, match="is no JSON"):
         run_two_phase(settings, folder, command="")
-    (tmp_path / "kept.json").rename(folder / "two_phase.json")
+    (tmp_path / "aside.json").rename(folder / "two_phase.json")
 
 
 def test_a_run_that_was_converted_otherwise_is_refused(trained) -> None:
@@ -147,8 +147,8 @@ def test_if_the_check_fails_nothing_is_trained(trained, tmp_path, monkeypatch) -
     folder, settings, *_ = trained
     right = convert_run.transfer
 
-    def wrong(*given, **more):
-        two = right(*given, **more)
+    def wrong(*args, **kwargs):
+        two = right(*args, **kwargs)
         two.layers[0].mixing.output[...] = 1.01 * two.layers[0].mixing.output[...]
         return two
 
@@ -163,7 +163,7 @@ def test_outcomes_are_as_the_trainer_gives_them(monkeypatch, pictures, tmp_path)
     """A phase that is stopped by a signal ends the pipeline in order, and says so."""
     seen = []
 
-    def stopped(run, folder, **given):
+    def stopped(run, folder, **options):
         seen.append(folder.name)
         return Outcome("stopped", 1, 2, None, None, 0.0, nnx.Module())
 

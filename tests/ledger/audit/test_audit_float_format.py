@@ -14,27 +14,22 @@ from convattn_ledger.audit.float_format import (
 
 
 @pytest.mark.parametrize(
-    ("name", "precision", "min_exponent", "flushed", "kept"),
+    ("name", "precision", "min_exponent", "flushed", "one_hot"),
     [
         ("float32", 24, -126, 126, 150),
         ("bfloat16", 8, -126, 126, 134),
         ("float16", 11, -14, 14, 25),
     ],
 )
-def test_parameters_and_thresholds(name, precision, min_exponent, flushed, kept) -> None:
-    found = float_format(name)
-    assert (found.precision, found.min_exponent) == (precision, min_exponent)
-    assert found.one_hot_flushed == flushed * math.log(2)
-    assert found.one_hot_kept == kept * math.log(2)
-    assert found.dtype == jnp.dtype(name)
-
-
-@pytest.mark.parametrize("name", ["float32", "bfloat16", "float16"])
-def test_least_normal_and_least_subnormal_are_what_their_patterns_say(name) -> None:
-    found = float_format(name)
-    stored = np.array([found.least_normal, math.ldexp(1, found.min_exponent - found.precision + 1)])
-    patterns = bit_patterns(stored.astype(found.dtype)).tolist()
-    assert patterns == [2 ** (found.precision - 1), 1]
+def test_parameters_and_thresholds(name, precision, min_exponent, flushed, one_hot) -> None:
+    measured = float_format(name)
+    assert (measured.precision, measured.min_exponent) == (precision, min_exponent)
+    assert measured.one_hot_flushed == flushed * math.log(2)
+    assert measured.one_hot_kept == one_hot * math.log(2)
+    assert measured.dtype == jnp.dtype(name)
+    stored = np.array([measured.least_normal, math.ldexp(1, min_exponent - precision + 1)])
+    patterns = bit_patterns(stored.astype(measured.dtype)).tolist()
+    assert patterns == [2 ** (precision - 1), 1]
 
 
 def test_float64_follows_the_switch() -> None:
@@ -57,10 +52,10 @@ def test_other_dtypes_are_refused(dtype) -> None:
 @pytest.mark.parametrize("threshold", [1.0001, math.pi, 46 * math.log(10), 1000.5])
 def test_finds_the_least_number_of_the_format(name, threshold) -> None:
     number_format = float_format(name)
-    found = least_representable(lambda x: float(x) >= threshold, 1.0, 2048.0, number_format)
-    assert found >= threshold
+    least = least_representable(lambda x: float(x) >= threshold, 1.0, 2048.0, number_format)
+    assert least >= threshold
     before = np.nextafter(
-        np.array(found).astype(number_format.dtype), np.array(0, number_format.dtype)
+        np.array(least).astype(number_format.dtype), np.array(0, number_format.dtype)
     )
     assert float(before) < threshold
 

@@ -1,4 +1,3 @@
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -37,10 +36,11 @@ def passes(bits, count):
     return dot
 
 
-def test_the_emulated_rounding_is_that_of_bfloat16() -> None:
-    numbers = probe_numbers().ravel()
-    expected = numbers.astype(jnp.bfloat16).astype(np.float32)
-    assert np.array_equal(rounded(numbers, 8), expected)
+def half_sums(left, right):
+    total = np.zeros((len(left), right.shape[1]), np.float32)
+    for index in range(left.shape[1]):
+        total = rounded(total + left[:, index, None] * right[index], 11)
+    return total
 
 
 @pytest.mark.parametrize(
@@ -53,37 +53,31 @@ def test_the_emulated_rounding_is_that_of_bfloat16() -> None:
     ],
 )
 def test_planted_downgrades_are_detected(bits, count, lowest, highest, name) -> None:
-    found = measure_dot(passes(bits, count), "planted")
-    assert lowest <= found.left_bits <= highest
-    assert lowest <= found.right_bits <= highest
-    assert found.accumulator_bits == BITS
-    assert found.name.startswith(name)
+    measured = measure_dot(passes(bits, count), "planted")
+    assert lowest <= measured.left_bits <= highest
+    assert lowest <= measured.right_bits <= highest
+    assert measured.accumulator_bits == BITS
+    assert measured.name.startswith(name)
 
 
-def test_a_downgrade_of_one_operand_alone_is_detected() -> None:
-    left = measure_dot(lambda a, b: rounded(a, 11) @ b, "left")
-    assert (left.left_bits, left.right_bits) == (11, 24)
-    right = measure_dot(lambda a, b: a @ rounded(b, 8), "right")
-    assert (right.left_bits, right.right_bits) == (24, 8)
-    assert right.name == "bfloat16"
-
-
-def test_a_narrow_accumulator_is_detected() -> None:
-    def half_sums(left, right):
-        total = np.zeros((len(left), right.shape[1]), np.float32)
-        for index in range(left.shape[1]):
-            total = rounded(total + left[:, index, None] * right[index], 11)
-        return total
-
-    found = measure_dot(half_sums, "planted")
-    assert found.accumulator_bits == 11
-    assert found.name.endswith("11-bit sums")
-
-
-def test_float64_products_keep_everything() -> None:
-    found = measure_dot(lambda a, b: a.astype(np.float64) @ b.astype(np.float64), "float64")
-    assert (found.left_bits, found.right_bits, found.accumulator_bits) == (24, 24, 24)
-    assert found.name == "float32"
+@pytest.mark.parametrize(
+    ("dot", "left", "right", "accumulator", "name"),
+    [
+        (lambda a, b: rounded(a, 11) @ b, 11, 24, 24, ""),
+        (lambda a, b: a @ rounded(b, 8), 24, 8, 24, "bfloat16"),
+        (half_sums, 11, 11, 11, "11-bit sums"),
+        (lambda a, b: a.astype(np.float64) @ b.astype(np.float64), 24, 24, 24, "float32"),
+    ],
+    ids=["left", "right", "narrow sums", "float64"],
+)
+def test_each_operand_and_the_sums_are_measured_apart(dot, left, right, accumulator, name) -> None:
+    measured = measure_dot(dot, "planted")
+    assert (measured.left_bits, measured.right_bits, measured.accumulator_bits) == (
+        left,
+        right,
+        accumulator,
+    )
+    assert measured.name.endswith(name)
 
 
 def test_probe_numbers_have_exactly_so_many_bits() -> None:
@@ -96,10 +90,10 @@ def test_probe_numbers_have_exactly_so_many_bits() -> None:
 
 
 def test_highest_is_full_float32_on_this_device() -> None:
-    found = {row.precision: row for row in measure_matmul_precision()}
-    assert found.keys() == PRECISIONS.keys()
-    assert found["HIGHEST"].name == "float32"
-    order = [found[name] for name in ("DEFAULT", "HIGH", "HIGHEST")]
+    measured = {row.precision: row for row in measure_matmul_precision()}
+    assert measured.keys() == PRECISIONS.keys()
+    assert measured["HIGHEST"].name == "float32"
+    order = [measured[name] for name in ("DEFAULT", "HIGH", "HIGHEST")]
     bits = [min(row.left_bits, row.right_bits) for row in order]
     assert bits == sorted(bits)
 

@@ -65,29 +65,26 @@ def test_bfloat16_loss_agrees_with_exact_arithmetic_on_the_stored_scores() -> No
 def test_float64_keeps_the_target() -> None:
     with jax.enable_x64(True):
         row = measure_printed_score(float_format("float64"), 46.0, 2, largest_side=64)
-    assert row.printed == NEVER
-    assert row.centred == NEVER
+    assert row.printed == row.centred == NEVER
 
 
-def test_planted_ties_are_found_at_their_least_side() -> None:
-    def ties_from_side_10(query, keys):
-        scores = np.array((query * keys).sum(-1))
-        scores[9:] = 0
-        return scores
-
-    row = measure_printed_score(
-        float_format("float32"), 128.0, 1, ties_from_side_10, largest_side=16
-    )
-    assert row.printed == Loss(argmax=10, weight=10)
-    assert row.centred == Loss(argmax=10, weight=10)
+def ties_from_side_10(scores):
+    scores[9:] = 0
+    return scores
 
 
-def test_planted_narrow_gap_loses_the_weight_alone() -> None:
-    def shrunk(query, keys):
-        return np.array((query * keys).sum(-1)) / 16
+@pytest.mark.parametrize(
+    ("change", "loss"),
+    [(ties_from_side_10, Loss(10, 10)), (lambda scores: scores / 16, Loss(None, 2))],
+    ids=["ties", "narrow gap"],
+)
+def test_planted_losses_are_seen_at_their_least_side(change, loss) -> None:
+    def planted(query, keys):
+        return change(np.array((query * keys).sum(-1)))
 
-    row = measure_printed_score(float_format("float32"), 128.0, 1, shrunk, largest_side=16)
-    assert row.centred == Loss(argmax=None, weight=2)
+    row = measure_printed_score(float_format("float32"), 128.0, 1, planted, largest_side=16)
+    assert row.centred == loss
+    assert row.printed == loss or loss.argmax is None
 
 
 @pytest.mark.parametrize("planted", [np.nan, np.inf])

@@ -33,39 +33,39 @@ def reading_subnormals_as_zero(operation):
 @pytest.mark.parametrize("name", ["float32", "float16"])
 def test_gradual_underflow_is_seen_as_such(name) -> None:
     number_format = float_format(name)
-    found = measure_subnormals(number_format, HOST)
-    assert found.inputs_kept
-    assert all(getattr(found, flag) for flag in FLAGS.values())
-    assert found.exp_zero_from == pytest.approx(number_format.one_hot_kept, rel=2.0**-10)
+    measured = measure_subnormals(number_format, HOST)
+    assert measured.inputs_kept
+    assert all(getattr(measured, flag) for flag in FLAGS.values())
+    assert measured.exp_zero_from == pytest.approx(number_format.one_hot_kept, rel=2.0**-10)
 
 
 @pytest.mark.parametrize("operation", FLAGS)
 def test_flushing_in_one_operation_convicts_that_one(operation) -> None:
     planted = HOST._replace(**{operation: flushing(getattr(HOST, operation))})
-    found = measure_subnormals(float_format("float32"), planted)
-    kept = {each for each, flag in FLAGS.items() if getattr(found, flag)}
-    assert kept == FLAGS.keys() - {operation}
+    measured = measure_subnormals(float_format("float32"), planted)
+    gradual = {each for each, flag in FLAGS.items() if getattr(measured, flag)}
+    assert gradual == FLAGS.keys() - {operation}
 
 
 def test_subnormal_inputs_read_as_zero_are_seen() -> None:
     planted = HOST._replace(multiply=reading_subnormals_as_zero(np.multiply))
-    found = measure_subnormals(float_format("float32"), planted)
-    assert not found.inputs_kept
-    assert found.multiply_kept
+    measured = measure_subnormals(float_format("float32"), planted)
+    assert not measured.inputs_kept
+    assert measured.multiply_kept
 
 
 def test_flushing_exp_is_zero_from_the_least_normal_number_on() -> None:
     number_format = float_format("float32")
-    found = measure_subnormals(number_format, HOST._replace(exp=flushing(np.exp)))
-    assert found.exp_zero_from == pytest.approx(number_format.one_hot_flushed, rel=2.0**-22)
+    measured = measure_subnormals(number_format, HOST._replace(exp=flushing(np.exp)))
+    assert measured.exp_zero_from == pytest.approx(number_format.one_hot_flushed, rel=2.0**-22)
 
 
 @pytest.mark.parametrize("name", ["float32", "bfloat16", "float16"])
 def test_device_is_consistent_with_itself(name) -> None:
     number_format = float_format(name)
-    found = measure_subnormals(number_format)
+    measured = measure_subnormals(number_format)
     spacing = number_format.one_hot_kept * 2.0 ** (1 - number_format.precision)
-    if found.exp_kept:
-        assert abs(found.exp_zero_from - number_format.one_hot_kept) <= 2 * spacing
+    if measured.exp_kept:
+        assert abs(measured.exp_zero_from - number_format.one_hot_kept) <= 2 * spacing
     else:
-        assert found.exp_zero_from < number_format.one_hot_kept - spacing
+        assert measured.exp_zero_from < number_format.one_hot_kept - spacing

@@ -27,11 +27,11 @@ def test_scores_of_mixtures_are_off_by_fifteen_roundings():
     """S = log(1 + N w) for the largest w, inflated by 2⁻²⁰, and e = γ_15 S."""
     encoding = MixtureEncoding(jnp.array([[0.5, 0.0], [2.0, 7.0]], jnp.float32), ((0,), (1,)))
     layer = AttentionLayer(encoding, None, None, None, None, (1,), (1,), (1,), ((0, 1),))
-    found = layer.encoding.score_error(11)
+    result = layer.encoding.score_error(11)
     height = math.log(1 + 11 * 7) * INFLATION
-    assert (found.dtype, found.gain) == (np.float32, 0)
-    assert found.range == pytest.approx(height, rel=RELATIVE)
-    assert found.absolute == pytest.approx(gamma(15, SINGLE) * height, rel=RELATIVE)
+    assert (result.dtype, result.gain) == (np.float32, 0)
+    assert result.range == pytest.approx(height, rel=RELATIVE)
+    assert result.absolute == pytest.approx(gamma(15, SINGLE) * height, rel=RELATIVE)
 
 
 MEAN = Padding("MEAN", ((1, 1), (0, 1)), ((1, 1), (0, 1)))
@@ -56,6 +56,6 @@ def test_the_bound_of_mixture_heads_is_that_of_the_formula(padding):
     majorant = np.arange(20.0).reshape(1, 5, 4, 1)
     lost = underflow_bound(layer, images, grid, np.float32, np.float32, False)
     expected = formula_bound(factors, majorant, lost)
-    found = mixture_error_bound(layer, images, majorant)
-    np.testing.assert_allclose(found, expected, rtol=RELATIVE)
-    assert 0 < found[0, 0, 0, 0] == lost
+    result = mixture_error_bound(layer, images, majorant)
+    np.testing.assert_allclose(result, expected, rtol=RELATIVE)
+    assert 0 < result[0, 0, 0, 0] == lost

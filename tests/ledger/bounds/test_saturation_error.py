@@ -30,6 +30,10 @@ IMAGES = np.random.default_rng(1).integers(-9, 10, (2, 4, 6, 2))
 attend = jax.jit(ca.apply_attention, static_argnames="border")
 
 
+def bias_heads(values):
+    return BiasEncoding(jnp.array(values), None, tuple((i,) for i in range(len(values[0]))))
+
+
 def layer_of(encoding, sharpness, **options):
     return ca.conv_to_attention(
         KERNEL.astype(float), encoding=encoding, form="limit", sharpness=sharpness, **options
@@ -64,10 +68,10 @@ def test_the_distance_from_the_convolution(encoding, outside, sharpness):
                                 ("none", ((0, 0), (0, 0)), padded / count)):  # fmt: skip
         bound = saturation_error_bound(layer, IMAGES.astype(float), border=border)
         assert bound.shape == limit.shape
-        found = np.stack([rows_by_definition(layer, image, ring) for image in IMAGES])
-        assert_within(found, limit, bound)
-        assert np.abs(found - limit).max() > bound.max() / 100 > rounding
-        assert_within(attend(layer, jnp.asarray(IMAGES, float), border=border), found, rounding)
+        result = np.stack([rows_by_definition(layer, image, ring) for image in IMAGES])
+        assert_within(result, limit, bound)
+        assert np.abs(result - limit).max() > bound.max() / 100 > rounding
+        assert_within(attend(layer, jnp.asarray(IMAGES, float), border=border), result, rounding)
 
 
 def test_one_head_reaches_it():
@@ -84,25 +88,45 @@ def test_one_head_reaches_it():
         assert arb(float(bound)) < two * (1 + arb(2) ** -19)
 
 
-def test_the_distances_are_those_of_saturation():
-    quadratic = QuadraticEncoding(jnp.array([0.5, 4.0]), jnp.array([[0.0, 1.0], [2.0, -1.0]]))
-    for ball, alpha in zip(head_saturation(quadratic, 9), (0.5, 4.0), strict=True):
-        assert upper(ball) == upper(quadratic_total_variation_bound(alpha, 2))
-    sequence = QuadraticEncoding(jnp.array([0.5]), jnp.array([[1.0]]))
-    assert upper(head_saturation(sequence, 9)[0]) == upper(quadratic_total_variation_bound(0.5, 1))
-    axes = (jnp.array([0.5, 4.0]), jnp.array([2.0])), (jnp.array([0.0, 3.0]), jnp.ones(1))
-    grid = QuadraticGridEncoding(*axes, ((1, 0), (0, 0)))
-    for ball, alpha in zip(head_saturation(grid, 9), (2.0, 0.5), strict=True):
-        assert upper(ball) == upper(quadratic_total_variation_bound(alpha, 2))
-    three = QuadraticEncoding(jnp.full(3, 0.5), jnp.zeros((3, 2)))  # heads are not axes
-    found = [upper(ball) for ball in head_saturation(three, 9)]
-    assert found == [upper(quadratic_total_variation_bound(0.5, 2))] * 3
-    bias = BiasEncoding(jnp.array([[0.0, 3.0], [7.0, 0.0]]), None, ((0,), (1,)))
-    for ball, logit in zip(head_saturation(bias, 9), (3.0, 7.0), strict=True):
-        assert upper(ball) == upper(bias_total_variation(logit, 9))
-    together = bias_heads([[0.0, 3.0], [0.0, 7.0]])  # two heads may look at the same key
-    for ball, logit in zip(head_saturation(together, 9), (3.0, 7.0), strict=True):
-        assert upper(ball) == upper(bias_total_variation(logit, 9))
+TWO_AXES = (
+    (jnp.array([0.5, 4.0]), jnp.array([2.0])),
+    (jnp.array([0.0, 3.0]), jnp.ones(1)),
+    ((1, 0), (0, 0)),
+)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "distance", "strengths"),
+    [
+        (
+            QuadraticEncoding(jnp.array([0.5, 4.0]), jnp.array([[0.0, 1.0], [2.0, -1.0]])),
+            lambda alpha: quadratic_total_variation_bound(alpha, 2),
+            (0.5, 4.0),
+        ),
+        (
+            QuadraticEncoding(jnp.array([0.5]), jnp.array([[1.0]])),
+            lambda alpha: quadratic_total_variation_bound(alpha, 1),
+            (0.5,),
+        ),
+        (
+            QuadraticEncoding(jnp.full(3, 0.5), jnp.zeros((3, 2))),  # heads are not axes
+            lambda alpha: quadratic_total_variation_bound(alpha, 2),
+            (0.5,) * 3,
+        ),
+        (
+            QuadraticGridEncoding(*TWO_AXES),
+            lambda alpha: quadratic_total_variation_bound(alpha, 2),
+            (2.0, 0.5),
+        ),
+        (bias_heads([[0.0, 3.0], [7.0, 0.0]]), lambda m: bias_total_variation(m, 9), (3.0, 7.0)),
+        # two heads may look at the same key
+        (bias_heads([[0.0, 3.0], [0.0, 7.0]]), lambda m: bias_total_variation(m, 9), (3.0, 7.0)),
+    ],
+)
+def test_the_distances_are_those_of_saturation(encoding, distance, strengths):
+    assert [upper(ball) for ball in head_saturation(encoding, 9)] == [
+        upper(distance(strength)) for strength in strengths
+    ]
 
 
 def test_tokens_that_are_equal_leave_the_rounding_of_their_maps():
@@ -123,16 +147,12 @@ def test_tokens_that_are_equal_leave_the_rounding_of_their_maps():
         ring=((0, 0),),
     )
     token = np.array([1.0, -2.0, 4.0, 3.0])
-    found = saturation_error_bound(layer, np.tile(token, (1, 6, 1)), border="none")
+    result = saturation_error_bound(layer, np.tile(token, (1, 6, 1)), border="none")
     sizes = np.einsum("i,hif,hfo->h", *map(np.abs, (token, values, outputs)))
     distances = [upper(bias_total_variation(logit, 6)) for logit in (2.0, 5.0)]
     rounding = 2 * gamma(7, "float64") * np.dot(distances, sizes) * (1 + 2.0**-20)
-    assert found.shape == (1, 6, 1)
-    assert found.ravel().tolist() == pytest.approx([rounding] * 6, rel=1e-12, abs=0)
-
-
-def bias_heads(values):
-    return BiasEncoding(jnp.array(values), None, tuple((i,) for i in range(len(values[0]))))
+    assert result.shape == (1, 6, 1)
+    assert result.ravel().tolist() == pytest.approx([rounding] * 6, rel=1e-12, abs=0)
 
 
 def with_content():
@@ -140,52 +160,40 @@ def with_content():
     return replace(layer_of("bias", 3.0), content=content)
 
 
+MAPLESS = AttentionLayer(bias_heads([[1.0]]), None, None)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "message"),
+    [
+        (bias_heads([[1.0, 1.0]]), "one M > 0 and zeros"),
+        (bias_heads([[1.0, -1.0]]), "one M > 0 and zeros"),
+        (bias_heads([[0.0, 0.0]]), "one M > 0 and zeros"),
+        (QuadraticEncoding(jnp.ones(1), jnp.array([[0.5]])), "not all integers"),
+        (
+            QuadraticGridEncoding((jnp.ones(1),), (jnp.array([0.5]),), ((0,),)),
+            "not all integers",
+        ),
+        (QuadraticEncoding(jnp.full(1, 0.01), jnp.zeros((1, 1))), r"at least 0\.05"),
+        (ca.conv_to_attention(KERNEL).encoding, "BiasEncoding"),
+        (ca.conv_to_attention(KERNEL, encoding="enumerated").encoding, "EnumeratedEncoding"),
+    ],
+)
+def test_heads_without_a_limit_are_refused(encoding, message):
+    with pytest.raises(ValueError, match=message):
+        head_saturation(encoding, 9)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: head_saturation(bias_heads([[1.0, 1.0]]), 9), "one M > 0 and zeros"),
-        (lambda: head_saturation(bias_heads([[1.0, -1.0]]), 9), "one M > 0 and zeros"),
-        (lambda: head_saturation(bias_heads([[0.0, 0.0]]), 9), "one M > 0 and zeros"),
-        (
-            lambda: head_saturation(QuadraticEncoding(jnp.ones(1), jnp.array([[0.5]])), 9),
-            "not all integers",
-        ),
-        (
-            lambda: head_saturation(
-                QuadraticGridEncoding((jnp.ones(1),), (jnp.array([0.5]),), ((0,),)), 9
-            ),
-            "not all integers",
-        ),
-        (
-            lambda: head_saturation(QuadraticEncoding(jnp.full(1, 0.01), jnp.zeros((1, 1))), 9),
-            r"at least 0\.05",
-        ),
-        (lambda: head_saturation(ca.conv_to_attention(KERNEL).encoding, 9), "BiasEncoding"),
-        (
-            lambda: head_saturation(
-                ca.conv_to_attention(KERNEL, encoding="enumerated").encoding, 9
-            ),
-            "EnumeratedEncoding",
-        ),
-        (
-            lambda: saturation_error_bound(with_content(), IMAGES),
-            "content",
-        ),
-        (
-            lambda: saturation_error_factor(AttentionLayer(bias_heads([[1.0]]), None, None), 9),
-            "has no map",
-        ),
-        (
-            lambda: saturation_error_bound(AttentionLayer(bias_heads([[1.0]]), None, None), IMAGES),
-            "has no map",
-        ),
-        (
-            lambda: saturation_error_bound(layer_of("bias", 3.0), IMAGES[..., :1]),
-            "tokens of 1 features, but the layer takes 2",
-        ),
+        (lambda: saturation_error_bound(with_content(), IMAGES), "content"),
+        (lambda: saturation_error_factor(MAPLESS, 9), "has no map"),
+        (lambda: saturation_error_bound(MAPLESS, IMAGES), "has no map"),
+        (lambda: saturation_error_bound(layer_of("bias", 3.0), IMAGES[..., :1]), "1 features"),
         (
             lambda: saturation_error_bound(layer_of("bias", 3.0), IMAGES, border="ring"),
-            "border='ring', but",
+            "border='ring'",
         ),
     ],
 )

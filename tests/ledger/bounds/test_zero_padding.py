@@ -108,8 +108,8 @@ def test_there_are_no_other_exceptions(sizes):
 
 @given(st.sampled_from([1, 3, 5]), st.sampled_from([1, 3, 7]), st.integers(1, 8), st.integers(1, 8))
 def test_the_dimension_for_pixels(rows, columns, height, width):
-    found = len(bare_zero_padding_basis((rows, columns), (height, width)))
-    assert found == rows * columns - min(rows, height) * min(columns, width) + 1
+    dimension = len(bare_zero_padding_basis((rows, columns), (height, width)))
+    assert dimension == rows * columns - min(rows, height) * min(columns, width) + 1
 
 
 def test_sums_are_compared_exactly():

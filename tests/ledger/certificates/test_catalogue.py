@@ -18,10 +18,12 @@ COMMITTED = sorted(certificates_directory().glob("*.json"))
 
 
 def test_names_start_with_the_claim_and_no_two_say_the_same():
-    made = [json.loads(path.read_text("ascii")) for path in COMMITTED]
-    for path, certificate in zip(COMMITTED, made, strict=True):
+    certificates = [json.loads(path.read_text("ascii")) for path in COMMITTED]
+    for path, certificate in zip(COMMITTED, certificates, strict=True):
         assert path.stem.startswith(f"{certificate['claim']}-")
-    assert len({(one["claim"], one["digests"]["body"]) for one in made}) == len(made)
+    assert len({(one["claim"], one["digests"]["body"]) for one in certificates}) == len(
+        certificates
+    )
 
 
 def test_all_of_it_is_less_than_a_megabyte():

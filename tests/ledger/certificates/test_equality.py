@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from comparison import assert_equal
+from ledger.certificates.verdicts import accepted, make, verdict
 
 import convattn as ca
 from convattn.constructions.scalar import lagrange_coefficients
@@ -17,9 +18,6 @@ from convattn.encodings import (
     QuadraticGridEncoding,
 )
 from convattn.operators.shifts import TokenGrid
-from convattn_check import check
-from convattn_ledger.certificates.canonical import canonical
-from convattn_ledger.certificates.catalogue import make_certificate
 from convattn_ledger.certificates.equality import absolute_form, equality_body
 
 SIZES = ((3, 1), (5, 1), (3, 2), (3, 16), (7, 2))
@@ -34,10 +32,7 @@ LIBRARY = {  # construction: claim, options of conv_to_attention
 
 
 def certified(construction, kernel, patch, **options):
-    claim = LIBRARY[construction][0]
-    return make_certificate(
-        claim, "A statement.", equality_body, construction, kernel, patch, **options
-    )
+    return make(LIBRARY[construction][0], equality_body, construction, kernel, patch, **options)
 
 
 def integer_kernel(size, channels):
@@ -47,8 +42,8 @@ def integer_kernel(size, channels):
 
 def built(construction, kernel, **options):
     """The library's layer in float64."""
-    wanted = {**LIBRARY[construction][1], **options}
-    return ca.conv_to_attention(jnp.asarray(kernel, jnp.float64), **wanted)
+    options = {**LIBRARY[construction][1], **options}
+    return ca.conv_to_attention(jnp.asarray(kernel, jnp.float64), **options)
 
 
 def patterns(body, kernel):
@@ -164,35 +159,31 @@ def test_scalar_value_maps_are_the_layers_but_for_rounding(patch):
     assert (abs(output - combined(wrong, maps)) > bound).any()
 
 
+@pytest.mark.parametrize("construction", ["quadratic", "bias", "enumerated", "polygon"])
 @pytest.mark.parametrize(("kernel_size", "patch"), [(3, 1), (3, 2), (5, 4)])
-def test_targets_are_where_the_encodings_look(kernel_size, patch):
+def test_targets_are_where_the_encodings_look(construction, kernel_size, patch):
     size = (kernel_size,) * 2
-    kernel = integer_kernel(size, (1, 1))
-    quadratic = certified("quadratic", size, patch)["body"]["attention"]
-    encoding = built("quadratic", kernel, patch_size=patch).encoding
-    assert isinstance(encoding, QuadraticGridEncoding)
-    assert_equal(encoding.head_centers, np.array(quadratic["targets"]))
-
-    bias = certified("bias", size, patch)["body"]["attention"]
-    encoding = built("bias", kernel, patch_size=patch, sharpness=1.0).encoding
-    assert encoding.offsets == tuple(map(tuple, bias["targets"]))
-    assert_equal(encoding.values, np.eye(len(bias["targets"])))
-
-    enumerated = certified("enumerated", size, patch)["body"]["attention"]
-    encoding = built("enumerated", kernel, patch_size=patch).encoding
-    assert isinstance(encoding, EnumeratedEncoding)
-    assert list(encoding.codes) == enumerated["codes"]
-    assert encoding.spare == enumerated["spare"]
-    assert encoding.offsets == tuple(map(tuple, enumerated["targets"]))
-    assert_equal(encoding.targets, np.array(enumerated["codes"]))
-
-    polygon = certified("polygon", size, patch)["body"]["attention"]
-    encoding = built("polygon", kernel, patch_size=patch).encoding
-    assert isinstance(encoding, PolygonEncoding)
-    assert polygon["corners"] == len(encoding.offsets)
-    assert encoding.offsets == tuple(map(tuple, polygon["targets"]))
-    angles = np.arctan2(*np.asarray(encoding.query).T[::-1]) * polygon["corners"] / (2 * np.pi)
-    assert_equal(np.round(angles).astype(int) % polygon["corners"], np.array(polygon["codes"]))
+    attention = certified(construction, size, patch)["body"]["attention"]
+    options = {"sharpness": 1.0} if construction == "bias" else {}
+    layer = built(construction, integer_kernel(size, (1, 1)), patch_size=patch, **options)
+    encoding, targets = layer.encoding, tuple(map(tuple, attention["targets"]))
+    if construction == "quadratic":
+        assert isinstance(encoding, QuadraticGridEncoding)
+        return assert_equal(encoding.head_centers, np.array(targets))
+    assert encoding.offsets == targets
+    if construction == "bias":
+        assert_equal(encoding.values, np.eye(len(targets)))
+    elif construction == "enumerated":
+        assert isinstance(encoding, EnumeratedEncoding)
+        assert list(encoding.codes) == attention["codes"]
+        assert encoding.spare == attention["spare"]
+        assert_equal(encoding.targets, np.array(attention["codes"]))
+    else:
+        corners = attention["corners"]
+        assert isinstance(encoding, PolygonEncoding)
+        assert corners == len(targets)
+        angles = np.arctan2(*np.asarray(encoding.query).T[::-1]) * corners / (2 * np.pi)
+        assert_equal(np.round(angles).astype(int) % corners, np.array(attention["codes"]))
 
 
 @pytest.mark.parametrize(("kernel_size", "patch"), [(3, 1), (3, 2), (5, 16)])
@@ -239,23 +230,23 @@ def test_an_absolute_form_is_the_squared_distance_but_for_the_query(target):
     assert (wrong != wrong[:, :1]).any()
 
 
-def test_the_given_attention_asks_for_no_score():
-    attention = equality_body("given", (3, 3))
-    assert attention["attention"]["score"] == "given"
-    assert set(attention["attention"]) == {"family", "score", "targets"}
+def test_a_fixed_attention_asks_for_no_score():
+    attention = equality_body("given", (3, 3))["attention"]
+    assert attention["score"] == "given"
+    assert set(attention) == {"family", "score", "targets"}
 
 
 @pytest.mark.parametrize("construction", LIBRARY)
-def test_the_checker_accepts_what_is_made_and_rejects_it_spoiled(construction):
-    made = certified(construction, (3, 3), 1)
-    verdict = check(canonical(made) + "\n")
-    assert verdict.accepted, verdict.reason
-    made["body"]["heads"] += 1
-    assert not check(canonical(made) + "\n", ignore_digests=True).accepted
+def test_the_checker_accepts_a_certificate_and_rejects_it_spoiled(construction):
+    certificate = certified(construction, (3, 3), 1)
+    assert accepted(certificate), verdict(certificate).reason
+    certificate["body"]["heads"] += 1
+    assert not accepted(certificate, ignore_digests=True)
 
 
-def test_sizes_that_make_no_sense_are_refused():
-    with pytest.raises(ValueError, match="patch_size"):
-        certified("bias", (3, 3), 0)
-    with pytest.raises(ValueError, match="stride"):
-        certified("bias", (3, 3), 1, stride=(1, 2, 3))
+@pytest.mark.parametrize(
+    ("patch", "options", "argument"), [(0, {}, "patch_size"), (1, {"stride": (1, 2, 3)}, "stride")]
+)
+def test_sizes_that_make_no_sense_are_refused(patch, options, argument):
+    with pytest.raises(ValueError, match=argument):
+        certified("bias", (3, 3), patch, **options)

@@ -2,13 +2,11 @@
 
 import numpy as np
 import pytest
+from ledger.certificates.verdicts import make, verdict
 
 from convattn.bounds.flattened_kernel import exact_rank, flattened_kernel
 from convattn.bounds.heads import count_heads
-from convattn_check import check
 from convattn_ledger.certificates import lower_bound
-from convattn_ledger.certificates.canonical import canonical
-from convattn_ledger.certificates.catalogue import make_certificate
 from convattn_ledger.certificates.head_dimension import (
     head_dimension_body,
     triangular_kernel,
@@ -31,16 +29,14 @@ from convattn_ledger.certificates.narrow_heads import narrow_heads_body
     ],
 )
 def test_generic_bounds(size, patch, inputs, outputs, axes, expected):
-    made = make_certificate(
-        "S.heads", "So many.", generic_bound_body, size, patch, inputs, outputs, axes=axes
-    )
-    body = made["body"]
+    certificate = make("S.heads", generic_bound_body, size, patch, inputs, outputs, axes=axes)
+    body = certificate["body"]
     assert body["heads"] == len(body["rows"]) == len(body["columns"]) == expected
     kernel = np.array(body["kernel"]).reshape(*(size,) * axes, inputs, outputs)
     assert exact_rank(flattened_kernel(kernel, patch)) == expected
-    verdict = check(canonical(made) + "\n")
-    assert verdict.accepted, verdict
-    assert verdict.claim == "S.heads"
+    judged = verdict(certificate)
+    assert judged.accepted, judged
+    assert judged.claim == "S.heads"
 
 
 def test_generic_bounds_that_are_refused(monkeypatch):
@@ -50,7 +46,7 @@ def test_generic_bounds_that_are_refused(monkeypatch):
         generic_bound_body(13, 1, 13, 13)
     with pytest.raises(ValueError, match="50000 numbers"):
         generic_bound_body(3, 16, 100, 100)
-    monkeypatch.setattr(lower_bound, "independent_rows", lambda *given: ([], []))
+    monkeypatch.setattr(lower_bound, "independent_rows", lambda *args: ([], []))
     with pytest.raises(ValueError, match="none of 20 kernels has rank 9"):
         generic_bound_body(3, 2, 1, 1)
 
@@ -61,10 +57,10 @@ def test_generic_bounds_that_are_refused(monkeypatch):
     [(3, 16, 3, 3, 64), (5, 16, 3, 3, 64), (3, 4, 3, 3, 5), (5, 3, 2, 2, 7), (3, 2, 1, 3, 2)],
 )
 def test_head_dimensions_say_what_heads_says(size, patch, inputs, outputs, width, regime):
-    made = make_certificate(
-        "S.headdim", "So many.", head_dimension_body, size, patch, inputs, outputs, width, regime
+    certificate = make(
+        "S.headdim", head_dimension_body, size, patch, inputs, outputs, width, regime
     )
-    body = made["body"]
+    body = certificate["body"]
     counts = count_heads(
         size, patch_size=patch, in_channels=inputs, out_channels=outputs, head_dim=width
     )
@@ -75,9 +71,9 @@ def test_head_dimensions_say_what_heads_says(size, patch, inputs, outputs, width
         assert body["sufficient"] == (part.bounded_sufficient or part.sufficient)
     else:  # S.width has fewer
         assert body["sufficient"] >= part.sufficient
-    verdict = check(canonical(made) + "\n")
-    assert verdict.accepted, verdict
-    assert verdict.claim == "S.headdim"
+    judged = verdict(certificate)
+    assert judged.accepted, judged
+    assert judged.claim == "S.headdim"
 
 
 @pytest.mark.parametrize("regime", ["limit", "finite"])
@@ -95,7 +91,7 @@ def test_narrow_heads_are_those_that_heads_counts(
     size, patch, inputs, outputs, width, axes, regime
 ):
     sizes = (size, patch, inputs, outputs, width)
-    made = make_certificate("S.width", "So many.", narrow_heads_body, *sizes, regime, axes=axes)
+    certificate = make("S.width", narrow_heads_body, *sizes, regime, axes=axes)
     counts = count_heads(
         (size,) * axes,
         patch_size=patch,
@@ -105,11 +101,11 @@ def test_narrow_heads_are_those_that_heads_counts(
         attention="shared",
     )
     part = counts.limit if regime == "limit" else counts.exact
-    assert made["body"]["count"] == part.sufficient
-    verdict = check(canonical(made) + "\n")
+    assert certificate["body"]["count"] == part.sufficient
+    judged = verdict(certificate)
     as_one_hot = (size, patch, regime) in ((5, 3, "limit"), (7, 4, "limit"), (7, 4, "finite"))
-    assert verdict.accepted != as_one_hot, verdict
-    assert verdict.code == ("heads" if as_one_hot else "")  # no case of S.width
+    assert judged.accepted != as_one_hot, judged
+    assert judged.code == ("heads" if as_one_hot else "")  # no case of S.width
 
 
 @pytest.mark.parametrize(("inputs", "outputs"), [(3, 3), (2, 4), (4, 2), (1, 3)])

@@ -6,20 +6,14 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ledger.certificates.verdicts import accepted, make
 
-from convattn_check import check
-from convattn_ledger.certificates.canonical import canonical
-from convattn_ledger.certificates.catalogue import make_certificate
 from convattn_ledger.certificates.total_variation import (
     bias_variation_body,
     exponential_series,
     quadratic_variation_body,
     rounded_up,
 )
-
-
-def verdict_on(made):
-    return check(canonical(made) + "\n")
 
 
 def decimal_exponential(exponent):
@@ -44,16 +38,16 @@ def test_rounding_up_is_short_and_not_below(number):
 @pytest.mark.parametrize("alpha", [1, Fraction(7, 2), 46, 80])
 @pytest.mark.parametrize("axes", [1, 2])
 def test_quadratic(alpha, axes):
-    made = make_certificate("S.saturation", "A statement.", quadratic_variation_body, alpha, axes)
-    assert verdict_on(made).accepted
+    certificate = make("S.saturation", quadratic_variation_body, alpha, axes)
+    assert accepted(certificate)
     theta = 1 + 2 * sum(1 / decimal_exponential(Fraction(alpha) * n * n) for n in range(1, 9))
     truth = 1 - theta**-axes
-    assert truth < Fraction(made["body"]["bound"]) < truth * (1 + Fraction(2, 1000))
+    assert truth < Fraction(certificate["body"]["bound"]) < truth * (1 + Fraction(2, 1000))
 
 
 @pytest.mark.parametrize("logit", [Fraction(1, 2), 3, 100])
 def test_bias(logit):
-    made = make_certificate("S.saturation", "A statement.", bias_variation_body, logit, 50)
-    assert verdict_on(made).accepted
+    certificate = make("S.saturation", bias_variation_body, logit, 50)
+    assert accepted(certificate)
     truth = 49 / (decimal_exponential(Fraction(logit)) + 49)
-    assert truth < Fraction(made["body"]["bound"]) < truth * (1 + Fraction(2, 1000))
+    assert truth < Fraction(certificate["body"]["bound"]) < truth * (1 + Fraction(2, 1000))

@@ -55,10 +55,10 @@ def running(number):
 
 def awaited(condition):
     end = time.monotonic() + 60
-    while not (found := condition()):
+    while not (value := condition()):
         assert time.monotonic() < end
         time.sleep(0.02)
-    return found
+    return value
 
 
 def run(tree, number):

@@ -53,25 +53,13 @@ def test_verify_json(convattn_command, proofs, tmp_path):
     assert list(claims) == ["C20.lemma1", "S.device", "S.finite", "s/d.py"]
     lemma = claims["C20.lemma1"]
     assert (lemma["source"], lemma["verdict"]) == ("A source, §1", "holds")
-    assert [{**item, "seconds": None} for item in lemma["evidence"]] == [
-        {
-            "name": "e",
-            "level": "TESTED",
-            "passed": True,
-            "detail": "1 = 1",
-            "seconds": None,
-            "assumes": "",
-            "covers": "",
-        },
-        {
-            "name": "coq",
-            "level": "PROVED",
-            "passed": True,
-            "detail": "for all n",
-            "seconds": None,
-            "assumes": "Coq",
-            "covers": "",
-        },
+    rows = [(row.pop("seconds"), *row.values()) for row in map(dict, lemma["evidence"])]
+    assert [*lemma["evidence"][0]] == [
+        "name", "level", "passed", "detail", "seconds", "assumes", "covers"
+    ]  # fmt: skip
+    assert [row[1:] for row in rows] == [
+        ("e", "TESTED", True, "1 = 1", "", ""),
+        ("coq", "PROVED", True, "for all n", "Coq", ""),
     ]
     assert lemma["seconds"] == pytest.approx(sum(item["seconds"] for item in lemma["evidence"]))
     assert [item["passed"] for item in claims["S.device"]["evidence"]] == [True, None]
@@ -82,44 +70,46 @@ def test_verify_json(convattn_command, proofs, tmp_path):
 
 
 def test_what_passed_under_other_options_is_not_taken_over(convattn_command, proofs, monkeypatch):
-    found = []
+    journals = []
 
     def recorded(folders, settings):
-        found.append(settings)
+        journals.append(settings)
         raise UsageError("its journal is all that is asked for")
 
     monkeypatch.setattr(Journal, "of", recorded)
     for options in ((), ("--seed", 1), ("--quick",), ("--timeout", 60), ("--jobs", 2)):
         convattn_command("verify", "--proofs", proofs, *options)
-    assert len({*found[:4]}) == 4
-    assert found[4] == found[0]
+    assert len({*journals[:4]}) == 4
+    assert journals[4] == journals[0]
 
 
 def test_what_passed_is_not_taken_over_where_a_coq_source_changed(
     convattn_command, proofs, monkeypatch
 ):
     """Those of the checkout, which PROVED is of, also where --proofs names others."""
-    found = []
+    journals = []
     right = Journal.of
     monkeypatch.setattr(
-        Journal, "of", lambda folders, settings: found.extend(folders) or right(folders, settings)
+        Journal,
+        "of",
+        lambda folders, settings: journals.extend(folders) or right(folders, settings),
     )
     assert convattn_command("verify", "--proofs", proofs).code == 0
-    assert coq_directory() in found
+    assert coq_directory() in journals
 
 
 @pytest.mark.parametrize("where", ["==", "!="])
 def test_a_file_that_changes_meanwhile_is_named_once(convattn_command, proofs, monkeypatch, where):
     """Also one that changed only between its loading in this process and in the workers."""
-    kept = []
-    monkeypatch.setattr(Journal, "remove", lambda journal: kept.append(journal.read()))
+    records = []
+    monkeypatch.setattr(Journal, "remove", lambda journal: records.append(journal.read()))
     write(
         proofs,
         s__b=claim("S.finite", top=f"if os.getpid() {where} {os.getpid()}: os.utime(__file__)"),
     )
     done = convattn_command("verify", "--proofs", proofs, "--jobs", 1)
     assert done.code == 0
-    assert kept == [{}]
+    assert records == [{}]
     (line,) = (line for line in done.err.splitlines() if "meanwhile" in line)
     assert line.startswith(f"convattn verify: {proofs / 's' / 'b.py'} changed meanwhile")
 
@@ -129,12 +119,6 @@ def test_a_file_that_changes_meanwhile_is_named_once(convattn_command, proofs, m
     ("text", "message"),
     [
         (claim("S.x", evidence("fail('off by 0.5')")), "off by 0.5"),
-        (claim("S.x", evidence("error()")), "no such thing"),
-        (claim("S.x", evidence("None")), "returned None"),
-        (
-            claim("S.x", evidence("time.sleep(0.5) or os._exit(3)")),
-            "the worker process died with exit code 3",
-        ),
         (claim("S.x", evidence("absent('no accelerator')")), "none of its evidence was run"),
         (
             claim(
@@ -146,16 +130,11 @@ def test_a_file_that_changes_meanwhile_is_named_once(convattn_command, proofs, m
             "not reached, though its kind requires it: BOUNDED",
         ),
         (claim("S.finite"), "the id S.finite is already taken by s/b.py"),
-        (
-            claim("S.x").replace("(\n    Evidence", "() and (\n    Evidence"),
-            "evidence=(), but expected",
-        ),
-        ("import nowhere", "No module named 'nowhere'"),
         ("CLAIM = None", "CLAIM=None"),
-        (claim("S.x").replace("Printed.", "Text."), "lacks Printed"),
     ],
 )
 def test_verify_fails_if_one_file_does(convattn_command, proofs, text, message):
+    """All ways in which a check or a file may fail: test_runner.py and test_discovery.py."""
     write(proofs, s__x=text)
     done = convattn_command("verify", "--proofs", proofs)
     assert done.code == 1
@@ -176,29 +155,21 @@ def test_quick_runs_quick_evidence_and_does_not_ask_for_every_level(convattn_com
     assert "no evidence is marked quick" in done.out
 
 
-def test_levels_are_chosen_and_claims_without_them_are_counted(convattn_command, proofs, tmp_path):
+def test_claims_and_levels_are_chosen(convattn_command, proofs, tmp_path):
     target = tmp_path / "j.json"
+    write(proofs, s__x="1/0")
     words = ("verify", "--proofs", proofs, "--json", target)
-    done = convattn_command(*words, "--level", "proved")
+    done = convattn_command(*words, "--claim", "C20.*", "--claim", "S.finite")
     assert done.code == 0
-    assert "1 claims left out" in done.out
+    assert "2 claims: 2 hold" in done.out
+    assert "could not be loaded: s/x.py" in done.err
+    done = convattn_command(*words, "--claim", "C20.*", "--claim", "S.finite", "--level", "proved")
+    assert done.code == 0
     document = json.loads(target.read_text())
     assert [item["id"] for item in document["claims"]] == ["C20.lemma1"]
     assert [item["level"] for item in document["claims"][0]["evidence"]] == ["PROVED"]
     assert document["environment"]["options"]["levels"] == ["PROVED"]
     assert document["environment"]["options"]["left_out"] == 1
-    done = convattn_command(*words, "--level", "PROVED", "--level", "TESTED")
-    assert len(json.loads(target.read_text())["claims"]) == 2
-
-
-def test_claims_are_chosen_by_id_and_pattern(convattn_command, proofs):
-    write(proofs, s__x="1/0")
-    done = convattn_command("verify", "--proofs", proofs, "--claim", "C20.*")
-    assert done.code == 0
-    assert "1 claim: 1 holds" in done.out
-    assert "could not be loaded: s/x.py" in done.err
-    words = ("--claim", "C20.lemma1", "--claim", "S.finite")
-    assert "2 claims: 2 hold" in convattn_command("verify", "--proofs", proofs, *words).out
 
 
 @pytest.mark.parametrize(
@@ -216,7 +187,10 @@ def test_claims_are_chosen_by_id_and_pattern(convattn_command, proofs):
         (["--proofs", "/nowhere"], "--proofs got /nowhere, which is not a directory"),
     ],
 )
-def test_wrong_use_of_verify_exits_2_with_one_line(convattn_command, proofs, words, message):
+def test_wrong_use_of_verify_exits_2_with_one_line(
+    convattn_command, proofs, monkeypatch, words, message
+):
+    monkeypatch.setattr("convattn_ledger.report.SECONDS_BEFORE_COUNTS", 600)  # on a busy machine
     done = convattn_command("verify", "--proofs", proofs, *words)
     assert done.code == 2
     assert done.out == ""

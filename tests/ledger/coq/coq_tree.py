@@ -15,7 +15,7 @@ from ledger.proof_files import claim
 
 needs_coq = pytest.mark.skipif(shutil.which("coqc") is None, reason="Coq is not installed")
 
-ONE = "Theorem one : 1 = 1.\nProof. reflexivity. Qed.\n"
+ONE = "(** S.a: one. *) Theorem one : 1 = 1.\nProof. reflexivity. Qed.\n"
 
 
 # False theorems that Coq accepts, or sees where a reader sees another; and what gives them away.
@@ -108,11 +108,11 @@ def write_sources(directory: Path, **files: str) -> Path:
     return directory
 
 
-def naming(id: str, file: str) -> str:
+def naming(id: str, file: str, covers: str = "") -> str:
     """The source of a claim that names a theorem, and has tested evidence besides."""
     tested = "Evidence('t', Level.TESTED, lambda run: '1 = 1')"
     top = "from convattn_ledger.evidence.proved import proved"
-    return claim(id, f"proved({file!r})", tested, top=top)
+    return claim(id, f"proved({file!r}, covers={covers!r})", tested, top=top)
 
 
 def prove(sources: Path, output: Path, proofs: Path | None = None, **options) -> Outcome:

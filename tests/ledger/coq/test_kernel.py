@@ -49,14 +49,14 @@ def test_only_the_listed_files_stand_on_the_listed_families(monkeypatch):
     known = sorted(FAMILIES[REALS])
     assert judge("p/one.v", 1, ()) == judge("p/real.v", 1, known) == []
     assert stated("p/real.v") == "axioms of Coq's real numbers"
-    for file, axioms, found in [
+    for file, axioms, words in [
         ("p/one.v", known[:1], f"stands on '{known[0]}'"),
         ("p/real.v", [*known, "cheat"], "stands on 'cheat'"),
         ("p/real.v", [], "stands on no axiom of Coq's real numbers"),
     ]:
         (failure,) = judge(file, 7, axioms)
         assert (failure.file, failure.line) == (file, 7)
-        assert failure.found == f"the theorem {found}"
+        assert failure.found == f"the theorem {words}"
 
 
 @needs_coq

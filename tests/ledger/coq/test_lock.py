@@ -7,7 +7,15 @@ import pytest
 from convattn_ledger.coq.lock import written
 from convattn_ledger.coq.sources import LOCK, read_project
 from convattn_ledger.locations import coq_directory
-from ledger.coq.coq_tree import copy_proofs, needs_coq, prove, theorem, write_sources
+from ledger.coq.coq_tree import (
+    copy_proofs,
+    naming,
+    needs_coq,
+    prove,
+    theorem,
+    write_sources,
+)
+from ledger.proof_files import write
 
 pytestmark = [needs_coq, pytest.mark.slow]
 
@@ -69,10 +77,10 @@ def test_a_limit_that_holds_vacuously_is_refused(limits):
     proof = "Proof. by move=> eps _; exists 0 => a le; rewrite ltNge le. Qed.\n"
     try:
         path.write_text(f"{head}{constant}{proof}", "utf-8")
-        found = refused(limits, limits / "coq")
+        failures = refused(limits, limits / "coq")
     finally:
         path.write_text(original, "utf-8")
-    ((file, line, words),) = found
+    ((file, line, words),) = failures
     assert (file, line) == (
         LIMITS,
         original[: original.index("Definition tends_to")].count("\n") + 1,
@@ -162,9 +170,7 @@ def test_a_statement_that_changes_or_is_new_is_refused(tmp_path):
     sources = write_sources(tmp_path / "coq", p__total=f"{ADDED}{SUM}")
     lock(tmp_path, sources)
     write_sources(sources, p__total=f"{ADDED}{SUM}".replace("minn 2 3", "minn 2 4"))
-    assert refused(tmp_path, sources) == [
-        ("p/total.v", 2, "the statement of the theorem differ from the lock")
-    ]
+    assert refused(tmp_path, sources) == [("p/total.v", 2, "not as in the lock: the statement")]
     write_sources(sources, p__total=f"{ADDED}{SUM}", p__two=theorem("two"))
     outcome = prove(sources, tmp_path / "out", locked=True)
     assert [item.found for item in outcome.failures] == ["the statement is not in the lock"]
@@ -172,11 +178,45 @@ def test_a_statement_that_changes_or_is_new_is_refused(tmp_path):
     (sources / "p" / "two.v").unlink()
     (sources / "p" / "total.v").rename(sources / "p" / "three.v")
     write_sources(sources, p__three=theorem("three"))
-    found = [item.found for item in prove(sources, tmp_path / "out", locked=True).failures]
-    assert found == ["the statement is not in the lock", "it holds p/total.v, no theorem"]
+    failures = [item.found for item in prove(sources, tmp_path / "out", locked=True).failures]
+    assert failures == ["the statement is not in the lock", "it holds p/total.v, no theorem"]
 
 
-@pytest.mark.parametrize("content", [None, b"{", b"[]", b'{"schema": 0, "theorems": {}}'])
+def test_the_lock_shows_what_a_statement_says(tmp_path):
+    sources = write_sources(tmp_path / "coq", p__total=f"(* Half. *) {ADDED}{SUM}")
+    lock(tmp_path, sources)
+    entry = json.loads((sources / LOCK).read_bytes())["theorems"]["p/total.v"]
+    assert entry["comments"] == [["Half."]]
+    assert entry["statement"] == ["minn 2 3 = 2"]
+    assert len(entry["sha256"]) == 64
+
+
+@pytest.mark.parametrize(
+    ("comment", "covers", "what"),
+    [
+        ("S.a: the sum of all.", "(1)", "the comments"),
+        ("S.a: the total.", "all", "the covers"),
+        ("S.a: the sum of all.", "all", "the comments, the covers"),
+    ],
+)
+def test_words_above_a_theorem_and_what_it_covers_are_locked(tmp_path, comment, covers, what):
+    def place(comment, covers):
+        write_sources(tmp_path / "coq", p__total=f"(** {comment} *) {ADDED}{SUM}")
+        write(tmp_path / "proofs", p__a=naming("S.a", "p/total.v", covers))
+        return {"proofs": tmp_path / "proofs"}
+
+    lock(tmp_path, tmp_path / "coq", **place("S.a: the total.", "(1)"))
+    options = {"locked": True, **place(comment, covers)}
+    outcome = prove(tmp_path / "coq", tmp_path / "out", **options)
+    assert [(item.file, item.line, item.found) for item in outcome.failures] == [
+        ("p/total.v", 2, f"not as in the lock: {what}")
+    ]
+    assert not outcome.theorems[0].checked
+
+
+@pytest.mark.parametrize(
+    "content", [None, b"{", b"[]", b'{"schema": 1, "theorems": {}, "definitions": {}}']
+)
 def test_without_a_lock_nothing_is_checked(tmp_path, content):
     sources = write_sources(tmp_path / "coq", p__two=theorem("two"))
     if content is not None:

@@ -10,7 +10,7 @@ from ledger.coq.coq_tree import DISGUISES, ONE, write_sources
 BASE = "Definition mask := 0.\nRecord size := Size { width : nat; height : nat }.\n"
 
 
-def found(text, file="p/one.v"):
+def scanned(text, file="p/one.v"):
     theorem, failures = scan(file, text)
     return theorem, [(failure.line, failure.found) for failure in failures]
 
@@ -49,7 +49,7 @@ def test_sentences_end_at_a_full_stop_before_white_space():
 
 def test_a_file_with_one_theorem_passes():
     text = "(** Words. *)\nRequire Import Arith.\nLemma a : True. Proof. exact I. Qed.\n" + ONE
-    theorem, failures = found(text)
+    theorem, failures = scanned(text)
     assert failures == []
     assert (theorem.name, theorem.line, theorem.statement) == ("one", 4, "Theorem one : 1 = 1.")
 
@@ -57,7 +57,7 @@ def test_a_file_with_one_theorem_passes():
 @pytest.mark.parametrize("name", DISGUISES)
 def test_a_false_theorem_in_disguise_is_refused(name):
     text, expected = DISGUISES[name]
-    assert expected in found(text)[1]
+    assert expected in scanned(text)[1]
 
 
 @pytest.mark.parametrize(
@@ -114,8 +114,8 @@ def test_a_false_theorem_in_disguise_is_refused(name):
     ],
 )
 def test_a_command_that_is_not_known_is_refused(planted, word):
-    assert (3, word) in found(f"{ONE}{planted}\n")[1]
-    assert (1, word) in found(f"{planted}\n", "foundation/a.v")[1]
+    assert (3, word) in scanned(f"{ONE}{planted}\n")[1]
+    assert (1, word) in scanned(f"{planted}\n", "foundation/a.v")[1]
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_a_command_that_is_not_known_is_refused(planted, word):
     ],
 )
 def test_what_only_looks_like_it_is_not(harmless):
-    assert found(f"{harmless}\n{ONE}")[1] == []
+    assert scanned(f"{harmless}\n{ONE}")[1] == []
 
 
 @pytest.mark.parametrize(
@@ -149,12 +149,12 @@ def test_what_only_looks_like_it_is_not(harmless):
     ],
 )
 def test_there_is_one_theorem_named_as_the_file_at_the_top(text, line, words):
-    assert found(text)[1] == [(line, words)]
+    assert scanned(text)[1] == [(line, words)]
 
 
 def test_the_foundation_and_the_bridge_need_no_theorem():
     for folder in ("foundation", "bridge"):
-        assert found("Lemma a : True. Proof. exact I. Qed.", f"{folder}/a.v") == (None, [])
+        assert scanned("Lemma a : True. Proof. exact I. Qed.", f"{folder}/a.v") == (None, [])
 
 
 def test_the_remedy_goes_with_the_place():

@@ -27,8 +27,8 @@ pytestmark = [needs_coq, pytest.mark.slow]
 def tree(tmp_path):
     """Two theorems on one foundation, each named by a claim."""
     base = "Lemma base : 1 = 1.\nProof. reflexivity. Qed.\n"
-    second = (
-        f"From Convattn.foundation Require Import base.\n{theorem('two', proof='exact base. Qed.')}"
+    second = "(** S.b: two. *) From Convattn.foundation Require Import base.\n" + theorem(
+        "two", proof="exact base. Qed."
     )
     write_sources(
         tmp_path / "coq", foundation__base=base, p__one=ONE, p__two=second, checker__c=theorem("c")
@@ -48,12 +48,12 @@ def check(tree, **options):
 def test_what_is_right_passes(tree):
     outcome = check(tree)
     assert outcome.failures == ()
-    found = {item.theorem.file: item for item in outcome.theorems}
-    assert list(found) == ["checker/c.v", "p/one.v", "p/two.v"]
-    assert all(item.checked and item.assumptions == () for item in found.values())
-    assert found["p/two.v"].claims == ("S.b",)
-    assert found["p/two.v"].requires == ("foundation/base.v",)
-    assert found["checker/c.v"].claims == ()
+    checked_by_file = {item.theorem.file: item for item in outcome.theorems}
+    assert list(checked_by_file) == ["checker/c.v", "p/one.v", "p/two.v"]
+    assert all(item.checked and item.assumptions == () for item in checked_by_file.values())
+    assert checked_by_file["p/two.v"].claims == ("S.b",)
+    assert checked_by_file["p/two.v"].requires == ("foundation/base.v",)
+    assert checked_by_file["checker/c.v"].claims == ()
 
 
 def test_only_what_has_changed_is_compiled_again(tree):
@@ -113,8 +113,8 @@ def test_a_false_theorem_in_disguise_is_refused_though_coq_accepts_the_file(tmp_
     assert outcome.compiled == len(DISGUISES)
     assert not any(item.checked for item in outcome.theorems)
     for number, (_, (line, words)) in enumerate(DISGUISES.values()):
-        found = [(f.line, f.found) for f in outcome.failures if f.file == f"p{number}/one.v"]
-        assert (line, words) in found
+        failures = [(f.line, f.found) for f in outcome.failures if f.file == f"p{number}/one.v"]
+        assert (line, words) in failures
 
 
 @pytest.mark.parametrize(
@@ -129,16 +129,46 @@ def test_a_false_theorem_in_disguise_is_refused_though_coq_accepts_the_file(tmp_
 def test_a_claim_that_names_no_theorem_is_found(tree, claimed, words):
     write(tree / "proofs", p__a=claimed)
     outcome = check(tree)
-    (failure,) = outcome.failures
-    assert failure.file == "p/a.py"
-    assert words in failure.found
+    assert places(outcome) == [("p/a.py", 0), ("p/one.v", 1)]
+    assert words in outcome.failures[0].found
+
+
+@pytest.mark.parametrize(
+    ("comment", "words"),
+    [
+        ("", "S.a names p/one.v, whose first comment begins with no claim"),
+        ("(** One is one: S.a. *) ", "whose first comment begins with no claim"),
+        ("Definition x := 1. (** S.a *) ", "whose first comment begins with no claim"),
+        ("(** S.tiles: one. *) ", "whose first comment begins with S.tiles"),
+    ],
+)
+def test_a_claim_names_theorems_of_its_own_alone(tree, comment, words):
+    write_sources(tree / "coq", p__one=comment + theorem("one"))
+    outcome = check(tree)
+    assert outcome.failures[0].file == "p/a.py"
+    assert words in outcome.failures[0].found
+
+
+def test_what_belongs_to_no_claim_is_named_by_none(tree):
+    """As evidence of a hard claim, a theorem on the definitions would do."""
+    write(tree / "proofs", p__a=naming("S.a", "checker/c.v"))
+    outcome = check(tree)
+    assert [(failure.file, failure.line) for failure in outcome.failures] == [
+        ("p/a.py", 0),
+        ("p/one.v", 1),
+    ]
+    assert "S.a names checker/c.v, whose first comment begins with no claim" in str(
+        outcome.failures[0]
+    )
+    assert "begins with S.a, which does not name this theorem" in outcome.failures[1].found
+    assert [item.theorem.name for item in outcome.theorems if item.checked] == ["c", "two"]
 
 
 def test_a_definition_of_the_foundation_is_not_defined_again(tree):
     write_sources(
         tree / "coq",
         foundation__base="Definition x := 1.\nLemma base : 1 = 1.\nProof. reflexivity. Qed.\n",
-        p__one=f"Definition x := 2.\n{ONE}",
+        p__one=f"(** S.a: one. *) Definition x := 2.\n{ONE}",
     )
     outcome = check(tree)
     (failure,) = outcome.failures

@@ -32,15 +32,15 @@ def test_what_is_used_is_read_from_statements_and_proofs(tmp_path):
         "Lemma own : two = two. (* far *) Proof. by []. Qed. "
         "Theorem one : True. Proof. have := own; exact: hard. Qed.",
     )
-    found = items(read_project(tmp_path))
-    assert found["p/one.v", "own"].uses == (("foundation/a.v", "two"),)
-    assert set(found["p/one.v", "one"].uses) == {("p/one.v", "own"), ("foundation/a.v", "hard")}
-    uses = {key: item.uses for key, item in found.items()}
+    uses_of = items(read_project(tmp_path))
+    assert uses_of["p/one.v", "own"].uses == (("foundation/a.v", "two"),)
+    assert set(uses_of["p/one.v", "one"].uses) == {("p/one.v", "own"), ("foundation/a.v", "hard")}
+    uses = {key: item.uses for key, item in uses_of.items()}
     assert reached(uses, ("p/one.v", "one")) == {
         *(("foundation/a.v", name) for name in ("two", "hard")),
         ("p/one.v", "own"),
     }
-    assert found["foundation/a.v", "hard"].text == "Lemma hard : two = 2."
+    assert uses_of["foundation/a.v", "hard"].text == "Lemma hard : two = 2."
 
 
 def test_the_uses_are_those_that_coq_wrote_down() -> None:
@@ -50,9 +50,9 @@ def test_the_uses_are_those_that_coq_wrote_down() -> None:
     if compiled is None or not (compiled / "sharpened" / "finite.glob").is_file():
         pytest.skip("the proofs are not compiled here (make prove)")
     project = read_project(coq_directory())
-    found = items(project)
+    uses_of = items(project)
     # The fields of records are names, and no items of their own.
-    ours = {(item.key, use) for item in found.values() for use in item.uses if use in found}
+    ours = {(item.key, use) for item in uses_of.values() for use in item.uses if use in uses_of}
     coqs = set()
     for file in project.files:
         text = project.text(file)
@@ -66,7 +66,7 @@ def test_the_uses_are_those_that_coq_wrote_down() -> None:
         for place, module, name in re.findall(reference, glob, re.MULTILINE):
             key = module.replace(".", "/") + ".v", name.rpartition(".")[2]
             owner = [own for start, own in starts if start <= int(place)]
-            if owner and key in found and key != owner[-1]:
+            if owner and key in uses_of and key != owner[-1]:
                 coqs.add((owner[-1], key))
     assert len(coqs) > 3000
     assert len(coqs - ours) <= 0.005 * len(coqs), sorted(coqs - ours)

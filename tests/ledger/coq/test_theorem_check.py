@@ -8,7 +8,7 @@ import pytest
 from convattn_ledger import EvidenceFailed, Level, NotRunHere, Run
 from convattn_ledger.coq import theorem_check
 from convattn_ledger.coq.rules import scan
-from convattn_ledger.coq.sources import digest
+from convattn_ledger.coq.sources import LOCK, digest
 from convattn_ledger.evidence import proved
 from ledger.coq.coq_tree import ONE, write_sources
 
@@ -20,12 +20,19 @@ def place(tmp_path, monkeypatch):
     """A checkout with two sources and a report that goes with them; edits the report, too."""
     sources = write_sources(tmp_path / "coq", p__one=ONE, foundation__base="Lemma a : True.")
     (sources / "_CoqProject").write_text("-Q . Convattn\n")
+    lock = {
+        "schema": 2,
+        "theorems": {FILE: {"covers": {"S.a": "all", "S.b": "none"}}},
+        "definitions": {},
+        "libraries": {},
+    }
+    (sources / LOCK).write_text(json.dumps(lock))
     monkeypatch.setattr(theorem_check, "coq_directory", lambda: sources)
     monkeypatch.setattr(theorem_check, "prove_report", lambda: tmp_path / "report.json")
 
     def write(change=lambda report: None):
         theorem, _ = scan(FILE, ONE)
-        names = (FILE, BASE, "_CoqProject")
+        names = (FILE, BASE, "_CoqProject", LOCK)
         report = {
             "schema": 1,
             "versions": {"coq": "8.16.1"},
@@ -47,8 +54,8 @@ def place(tmp_path, monkeypatch):
     return tmp_path, write
 
 
-def check(file=FILE):
-    return proved(file).check(Run(0, True, Path()))
+def check(file=FILE, claim="S.a", covers="all"):
+    return proved(file, covers=covers).check(Run(0, True, Path(), claim))
 
 
 def test_it_is_quick_evidence_of_level_proved_with_the_files_name():
@@ -120,4 +127,18 @@ def test_what_the_report_refused_fails(place):
 
     place[1](refuse)
     with pytest.raises(EvidenceFailed, match=r"Coq 8\.16\.1 has not checked one: cheat"):
+        check()
+
+
+def test_a_theorem_of_another_claim_fails(place):
+    with pytest.raises(EvidenceFailed, match=r"S\.b names .*one\.v, whose .* begins with S\.a;"):
+        check(claim="S.b", covers="none")
+
+
+def test_what_a_theorem_covers_is_that_of_the_lock(place):
+    with pytest.raises(EvidenceFailed, match="covers='everything', but the lock has 'all'"):
+        check(covers="everything")
+    place[1](lambda report: report["sources"].pop(LOCK))
+    (place[0] / "coq" / LOCK).unlink()
+    with pytest.raises(EvidenceFailed, match="the lock has None"):
         check()

@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from convattn_ledger import Run
+from convattn_ledger.evidence import head_floor, layer_runs, unsaturated_layers
 from convattn_ledger.locations import certificates_directory
 
 
@@ -22,3 +23,17 @@ def run_in(tmp_path):
         return Run(0, False, Path(tmp_path), "S.finite", "here")
 
     return start
+
+
+@pytest.fixture
+def few_images(monkeypatch):
+    """Two images for evidence, of 8 × 8 pixels, or of 16 × 16 where floors are computed."""
+    whole = layer_runs.whole_images
+    for module, pixels in (
+        (layer_runs, slice(8, 16)),
+        (head_floor, slice(16)),
+        (unsaturated_layers, slice(None)),
+    ):
+        monkeypatch.setattr(
+            module, "whole_images", lambda run, part=pixels: whole(run, 2)[:, part, part]
+        )

@@ -18,7 +18,7 @@ def bias(**options):
 
 def plant(monkeypatch, name, change):
     original = getattr(module, name)
-    monkeypatch.setattr(module, name, lambda *given: change(original(*given)))
+    monkeypatch.setattr(module, name, lambda *args: change(original(*args)))
 
 
 def test_quadratic_heads(run):
@@ -30,24 +30,16 @@ def test_quadratic_heads(run):
     assert "α=46: TV < 4.2e-20" in line
 
 
-@pytest.mark.parametrize("alpha", [0.05, 0.7, 104.0, 500.0])
-def test_every_alpha_that_is_covered(run, alpha):
-    assert quadratic(alphas=(alpha,)).check(run)
-
-
-def test_a_distance_that_cannot_be_told_from_zero_fails(run):
-    """At the corner a target two tokens outside leaves e^(-5α), 2⁻⁴³²⁸, for the next key."""
-    with pytest.raises(EvidenceFailed, match="should lie between 0 and"):
-        quadratic(alphas=(600.0,)).check(run)
-
-
-def test_sequences_and_images(run):
-    assert quadratic(keys=(9,), centers=((0,), (-2,), (12,))).check(run)
-
-
-def test_an_alpha_too_small_is_an_error(run):
-    with pytest.raises(ValueError, match=r"at least 0\.05"):
-        quadratic(alphas=(0.01,)).check(run)
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({"alphas": (alpha,)} for alpha in (0.05, 0.7, 104.0, 500.0)),
+        {"keys": (9,), "centers": ((0,), (-2,), (12,))},
+    ],
+    ids=str,
+)
+def test_every_alpha_and_sequences(run, options):
+    assert quadratic(**options).check(run)
 
 
 @pytest.mark.parametrize(
@@ -70,10 +62,19 @@ def test_a_planted_quadratic_distance_or_bound_fails(run, monkeypatch, name, cha
         quadratic().check(run)
 
 
-def test_a_single_key_is_no_limit(run):
-    """Its weight is one at every α: a distance of zero is not above zero."""
-    with pytest.raises(EvidenceFailed, match="should lie between 0 and"):
-        quadratic(keys=(1, 1), centers=((0, 0),)).check(run)
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"alphas": (0.01,)}, ValueError, r"at least 0\.05"),
+        # At the corner a target two tokens outside leaves e^(-5α), 2⁻⁴³²⁸, for the next key.
+        ({"alphas": (600.0,)}, EvidenceFailed, "should lie between 0 and"),
+        # The weight of a single key is one at every α: a distance of zero is not above zero.
+        ({"keys": (1, 1), "centers": ((0, 0),)}, EvidenceFailed, "should lie between 0 and"),
+    ],
+)
+def test_what_is_no_limit_fails(run, options, error, message):
+    with pytest.raises(error, match=message):
+        quadratic(**options).check(run)
 
 
 def test_biases(run):

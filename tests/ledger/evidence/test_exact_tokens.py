@@ -33,13 +33,13 @@ def test_patches_must_divide_the_image():
 def test_a_token_is_read_where_it_stands(seed, rows, columns, offset):
     tokens = np.random.default_rng(seed).integers(1, 99, (2, rows, columns, 3))
     outside = -np.arange(1, 7).reshape(2, 1, 1, 3)
-    found = tokens_at(tokens, offset, outside)
+    shifted = tokens_at(tokens, offset, outside)
     for row in range(rows):
         for column in range(columns):
             there = row + offset[0], column + offset[1]
             inside = 0 <= there[0] < rows and 0 <= there[1] < columns
             expected = tokens[:, there[0], there[1]] if inside else outside[:, 0, 0]
-            assert np.array_equal(found[:, row, column], expected)
+            assert np.array_equal(shifted[:, row, column], expected)
 
 
 def test_without_more_said_the_outside_is_zero():

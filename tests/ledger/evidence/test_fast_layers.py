@@ -33,10 +33,10 @@ def converted(**options) -> AttentionLayer:
 def test_the_majorant_is_that_of_the_layer(patch):
     layer = converted(patch_size=patch, uniform_weight=0.25)
     keys = (8 // patch + sum(layer.ring[0])) * (12 // patch + sum(layer.ring[1]))
-    found = finite_majorant(KERNEL, IMAGES, layer.patch_size, 0.25, keys)
+    majorant = finite_majorant(KERNEL, IMAGES, layer.patch_size, 0.25, keys)
     expected = majorant_of(layer, KERNEL, None, IMAGES)
     # At most 154 keys, 14 maps of 8 rows and 15 roundings of a bias below 7: fewer than a thousand.
-    assert_within(found, expected, 2 * gamma(1000, "float64") * expected)
+    assert_within(majorant, expected, 2 * gamma(1000, "float64") * expected)
     assert (finite_bound(layer, KERNEL, IMAGES, "float32") > 0).all()
 
 

@@ -28,13 +28,13 @@ def case(seed: int, size: int = 3, patch: int = 1, channels: int = 2):
 @pytest.mark.parametrize(("size", "patch"), [(3, 1), (3, 2), (5, 1), (5, 2)])
 def test_fields_times_the_map_are_the_convolution_inside(size, patch):
     images, fields, blocks, _ = case(0, size, patch)
-    found = fields.reshape(len(fields), -1) @ blocks.reshape(-1, blocks.shape[2])
+    outputs = fields.reshape(len(fields), -1) @ blocks.reshape(-1, blocks.shape[2])
     reach = (size - 1) // 2 if patch == 1 else 1
     exact = exact_convolution(images, copying_kernel(size, 2))
     inside = exact[:, patch * reach : -patch * reach, patch * reach : -patch * reach]
-    assert sorted(found.ravel()) == sorted(inside.ravel())
+    assert sorted(outputs.ravel()) == sorted(inside.ravel())
     rows = 8 // patch - 2 * reach
-    first = found.reshape(3, rows, -1, patch, patch, size**2)[:, 0, 0]
+    first = outputs.reshape(3, rows, -1, patch, patch, size**2)[:, 0, 0]
     assert np.array_equal(first, inside[:, :patch, :patch])
 
 
@@ -45,10 +45,10 @@ def test_random_layers_stay_above_the_floor(seed, heads):
     floor = floor_below(fields, flattened, heads)
     rng = np.random.default_rng(seed)
     rows = rng.dirichlet(np.ones(9), heads)
-    seen = np.einsum("rof,ho->rhf", fields, rows).reshape(len(fields), -1)
-    wanted = fields.reshape(len(fields), -1) @ blocks.reshape(-1, blocks.shape[2])
-    maps, *_ = np.linalg.lstsq(seen, wanted.astype(float), rcond=None)
-    squared = ((seen @ maps - wanted) ** 2).sum(axis=1).mean()
+    attended = np.einsum("rof,ho->rhf", fields, rows).reshape(len(fields), -1)
+    expected = fields.reshape(len(fields), -1) @ blocks.reshape(-1, blocks.shape[2])
+    maps, *_ = np.linalg.lstsq(attended, expected.astype(float), rcond=None)
+    squared = ((attended @ maps - expected) ** 2).sum(axis=1).mean()
     assert 0 < floor < squared
 
 
@@ -57,10 +57,10 @@ def test_the_floor_is_met_where_all_directions_are_alike():
     _, _, blocks, flattened = case(0)
     positive = np.eye(18, dtype=np.int64)
     units = np.concatenate([positive, -positive]).reshape(36, 9, 2)
-    wanted = blocks.reshape(-1, blocks.shape[2])
+    expected = blocks.reshape(-1, blocks.shape[2])
     for heads in range(1, 9):
         floor = floor_below(units, flattened, heads)
-        dropped = wanted.reshape(9, 2, -1).copy()
+        dropped = expected.reshape(9, 2, -1).copy()
         dropped[:heads] = 0
         assert 0.99 * (dropped**2).sum() / 18 < floor < (dropped**2).sum() / 18
 
@@ -93,20 +93,14 @@ def test_no_floor_for_a_kernel_of_smaller_rank_or_fields_in_a_plane():
 
 def test_least_squares_with_all_offsets_is_the_kernel():
     _, fields, blocks, _ = case(3)
-    wanted = fields.reshape(len(fields), -1) @ blocks.reshape(-1, blocks.shape[2])
-    found = least_squares_maps(fields, wanted, list(range(9)))
-    assert np.array_equal(found.round(6), blocks)
-    assert np.abs(least_squares_maps(fields, wanted, list(range(8))) - blocks[:8]).max() > 1e-3
-
-
-@pytest.fixture
-def two_images(monkeypatch):
-    whole = head_floor.whole_images
-    monkeypatch.setattr(head_floor, "whole_images", lambda run: whole(run, 2)[:, :16, :16])
+    expected = fields.reshape(len(fields), -1) @ blocks.reshape(-1, blocks.shape[2])
+    outputs = least_squares_maps(fields, expected, list(range(9)))
+    assert np.array_equal(outputs.round(6), blocks)
+    assert np.abs(least_squares_maps(fields, expected, list(range(8))) - blocks[:8]).max() > 1e-3
 
 
 @pytest.mark.slow
-def test_enough_heads_pass(run, two_images):
+def test_enough_heads_pass(run, few_images):
     piece = fewer_heads_fail("nine", 3)
     assert piece.level is Level.BOUNDED
     assert not piece.quick
@@ -115,18 +109,24 @@ def test_enough_heads_pass(run, two_images):
     assert "any 8 heads on these fields: mean squared error > " in detail
 
 
-def test_a_layer_with_a_head_too_many_is_seen(run, two_images, monkeypatch):
-    convert = layer_runs.conv_to_attention
-    monkeypatch.setattr(
-        layer_runs,
-        "conv_to_attention",
-        lambda *k, **named: convert(*k, **{**named, "form": "exact"}),
-    )
-    with pytest.raises(EvidenceFailed, match="the layer has 10 heads, expected 9"):
-        fewer_heads_fail("nine", 3).check(run)
+def exact_form(convert):
+    return lambda *k, **options: convert(*k, **{**options, "form": "exact"})
 
 
-def test_a_floor_that_is_too_high_is_seen(run, two_images, monkeypatch):
-    monkeypatch.setattr(head_floor, "floor_below", lambda *given: 1e9)
-    with pytest.raises(EvidenceFailed, match="8 heads reach a mean squared error of"):
+@pytest.mark.parametrize(
+    ("module", "name", "change", "message"),
+    [
+        (layer_runs, "conv_to_attention", exact_form, "the layer has 10 heads, expected 9"),
+        (
+            head_floor,
+            "floor_below",
+            lambda floor: lambda *args: 1e9,
+            "8 heads reach a mean squared error of",
+        ),
+    ],
+    ids=["a head too many", "a floor too high"],
+)
+def test_a_planted_error_is_seen(run, few_images, monkeypatch, module, name, change, message):
+    monkeypatch.setattr(module, name, change(getattr(module, name)))
+    with pytest.raises(EvidenceFailed, match=message):
         fewer_heads_fail("nine", 3).check(run)

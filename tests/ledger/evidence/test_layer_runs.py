@@ -1,26 +1,16 @@
 """Layers on images against exact convolutions: what passes, and what is planted and must fail."""
 
-from dataclasses import replace
-
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from comparison import assert_within
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import seeds
 
 import convattn as ca
 from convattn_ledger import EvidenceFailed, Level
-from convattn_ledger.evidence import DTYPES, equals_convolution, exact_convolution, integer_kernel
+from convattn_ledger.evidence import DTYPES, equals_convolution, integer_kernel
 from convattn_ledger.evidence import layer_runs as module
-
-
-@pytest.fixture
-def small_images(monkeypatch):
-    """Two images of 8 × 8 pixels, so that a run takes a second."""
-    whole = module.whole_images
-    monkeypatch.setattr(module, "whole_images", lambda run: whole(run, 2)[:, 8:16, 8:16])
 
 
 @given(
@@ -49,12 +39,6 @@ def test_a_kernel_uses_its_range_and_its_seed():
     assert np.maximum(first, 0).sum((0, 1, 2)).max() > 57  # the limit was met, and cut off
 
 
-def test_without_the_cut_float16_would_overflow():
-    kernel = np.full((9, 9, 3, 1), module.LARGEST_WEIGHT)
-    white = np.full((1, 9, 9, 3), 255)
-    assert exact_convolution(white, kernel).max() > float(jnp.finfo("float16").max)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "options"),
@@ -66,7 +50,7 @@ def test_without_the_cut_float16_would_overflow():
     ],
     ids=str,
 )
-def test_limit_layers_equal_the_convolution(run, small_images, size, options):
+def test_limit_layers_equal_the_convolution(run, few_images, size, options):
     evidence = equals_convolution("here", size, **options)
     assert evidence.level is Level.BOUNDED
     assert "underflows to zero" in evidence.assumes
@@ -93,7 +77,7 @@ def test_limit_layers_equal_the_convolution(run, small_images, size, options):
     ],
     ids=str,
 )
-def test_exact_layers_are_within_the_bound(run, small_images, size, options):
+def test_exact_layers_are_within_the_bound(run, few_images, size, options):
     evidence = equals_convolution("here", size, form="exact", quick=True, **options)
     assert evidence.quick
     assert "4 units in the last place" in evidence.assumes
@@ -110,35 +94,11 @@ def test_on_whole_images(run):
 def plant(monkeypatch, name, change):
     """Change what a function returns."""
     original = getattr(module, name)
-    monkeypatch.setattr(module, name, lambda *given, **more: change(original(*given, **more)))
-
-
-def flipped(layer):
-    return replace(layer, output=layer.output[::-1])
+    monkeypatch.setattr(module, name, lambda *args, **more: change(original(*args, **more)))
 
 
 def first_number(result, number):
     return result.at[(0,) * result.ndim].set(number)
-
-
-@pytest.mark.parametrize("form", ["limit", "exact"])
-@pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
-def test_a_flipped_kernel_fails(run, small_images, monkeypatch, form, dtype):
-    convert = module.conv_to_attention
-    monkeypatch.setattr(
-        module,
-        "conv_to_attention",
-        lambda kernel, *rest, **options: convert(kernel[::-1], *rest, **options),
-    )
-    evidence = equals_convolution("here", (3, 3), form=form, dtypes=(dtype,))
-    with pytest.raises(EvidenceFailed, match=f"{dtype}: .* entries (differ|exceed the bound); at "):
-        evidence.check(run)
-
-
-def test_maps_at_the_wrong_heads_fail(run, small_images, monkeypatch):
-    plant(monkeypatch, "conv_to_attention", flipped)
-    with pytest.raises(EvidenceFailed, match="entries differ"):
-        equals_convolution("here", (3, 3), dtypes=("float32",)).check(run)
 
 
 @pytest.mark.slow
@@ -155,14 +115,14 @@ def test_maps_at_the_wrong_heads_fail(run, small_images, monkeypatch):
     ],
     ids=["dtype", "NaN", "infinity", "size", "batch", "far off"],
 )
-def test_a_wrong_result_fails(run, small_images, monkeypatch, form, change, message):
+def test_a_wrong_result_fails(run, few_images, monkeypatch, form, change, message):
     apply = module.apply_attention
-    monkeypatch.setattr(module, "apply_attention", lambda *given: change(apply(*given)))
+    monkeypatch.setattr(module, "apply_attention", lambda *args: change(apply(*args)))
     with pytest.raises(EvidenceFailed, match=message):
         equals_convolution("here", (3, 3), form=form, dtypes=("float32",)).check(run)
 
 
-def test_one_unit_in_the_last_place_fails_a_limit_layer(run, small_images, monkeypatch):
+def test_one_unit_in_the_last_place_fails_a_limit_layer(run, few_images, monkeypatch):
     apply = module.apply_attention
 
     def off(layer, images):
@@ -175,24 +135,18 @@ def test_one_unit_in_the_last_place_fails_a_limit_layer(run, small_images, monke
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_an_entry_out_of_its_bound_fails(run, small_images, monkeypatch, dtype):
+def test_an_entry_out_of_its_bound_fails(run, few_images, monkeypatch, dtype):
     plant(monkeypatch, "layer_error_bound", lambda bound: bound * 0)
     with pytest.raises(EvidenceFailed, match=r"exceed the bound; at .* the bound 0"):
         equals_convolution("here", (3, 3), form="exact", dtypes=(dtype,)).check(run)
 
 
-def test_within_agrees_with_the_comparison_of_the_tests():
-    """At the bound it passes, one step beyond it does not."""
+def test_a_bound_may_be_reached_and_not_exceeded():
     expected, bound = np.array([8, 4]), np.array([0.5, 0.0])
-    for result, passes in (([8.5, 4.0], True), ([8.5, 4.0625], False), ([8.5625, 4.0], False)):
-        if passes:
-            module.within("float32", jnp.array(result), expected, bound)
-            assert_within(result, expected, bound)
-            continue
+    module.within("float32", jnp.array([8.5, 4.0]), expected, bound)
+    for result in ([8.5, 4.0625], [8.5625, 4.0]):
         with pytest.raises(EvidenceFailed, match="1 of 2 entries exceed"):
             module.within("float32", jnp.array(result), expected, bound)
-        with pytest.raises(AssertionError):
-            assert_within(result, expected, bound)
 
 
 @pytest.mark.parametrize("bound", [np.array([np.nan, 1.0]), np.ones(3)])
@@ -204,11 +158,12 @@ def test_a_bound_that_is_none_fails(bound):
 def test_expected_numbers_are_rounded_once():
     """2049 is no bfloat16; the result must be the nearest one, 2048."""
     assert module.equal("bfloat16", jnp.array([2048.0], "bfloat16"), np.array([2049]))
-    with pytest.raises(EvidenceFailed, match=r"got 2064\.0, expected 2048\.0"):
-        module.equal("bfloat16", jnp.array([2064.0], "bfloat16"), np.array([2049]))
+    for wrong in (2064.0, 2040.0):
+        with pytest.raises(EvidenceFailed, match=rf"got {wrong}, expected 2048\.0"):
+            module.equal("bfloat16", jnp.array([wrong], "bfloat16"), np.array([2049]))
 
 
-def test_the_convolution_is_not_zero(run, small_images):
+def test_the_convolution_is_not_zero(run, few_images):
     """Otherwise a layer of zeros would pass."""
     images = module.whole_images(run)
     kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, module.OUT_CHANNELS)

@@ -36,16 +36,16 @@ def test_tokens_are_pixels_and_columns_the_channels_of_all_images() -> None:
 
 def test_attended_is_the_weights_times_the_tokens() -> None:
     weights = np.asarray(head_weights(HEADS, bare_grid(IMAGES)), np.float64)
-    seen = images_as_tokens(np.asarray(attended(HEADS, 1, jnp.asarray(IMAGES, "float64"))))
+    result = images_as_tokens(np.asarray(attended(HEADS, 1, jnp.asarray(IMAGES, "float64"))))
     # a float64 sum of 12 products of weights below 1 and tokens below 256, and its reference's
-    assert np.abs(seen - weights[1] @ images_as_tokens(IMAGES)).max() <= 256 * 32 * 2.0**-53
+    assert np.abs(result - weights[1] @ images_as_tokens(IMAGES)).max() <= 256 * 32 * 2.0**-53
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16", "float16"])
 def test_right_scores_pass_and_wrong_ones_fail(dtype) -> None:
-    kept = heads_within(dtype, HEADS, exact_scores(), IMAGES)
-    assert [each.reference.shape for each in kept] == [(12, 12)] * 2
+    bounds = heads_within(dtype, HEADS, exact_scores(), IMAGES)
+    assert [each.reference.shape for each in bounds] == [(12, 12)] * 2
     with pytest.raises(EvidenceFailed, match="weights of head 1"):
         heads_within(dtype, HEADS, exact_scores((0.5, 2.25)), IMAGES)
 

@@ -51,6 +51,6 @@ def test_value_maps_solve_the_system() -> None:
     assert maps is not None
     for q in range(4):
         for k in range(4):
-            seen = sum(head[q][k] * each for head, each in zip(heads, maps, strict=True))
-            wanted = sum(int(tap[q][k]) * w for tap, w in zip(taps, kernel, strict=True))
-            assert (seen == wanted).all()
+            attended = sum(head[q][k] * each for head, each in zip(heads, maps, strict=True))
+            expected = sum(int(tap[q][k]) * w for tap, w in zip(taps, kernel, strict=True))
+            assert (attended == expected).all()

@@ -16,8 +16,8 @@ def exact_row(scores: np.ndarray) -> list[arb]:
 def test_the_reference_is_within_the_bound_of_ball_arithmetic(dtype) -> None:
     scores = -np.random.default_rng(1).integers(0, 400, (3, 50)) / 8
     reference, bound = weights_within(scores, dtype)
-    for row, given, allowed in zip(scores, reference, bound, strict=True):
-        for true, weight, limit in zip(exact_row(row), given, allowed, strict=True):
+    for row, weights, allowed in zip(scores, reference, bound, strict=True):
+        for true, weight, limit in zip(exact_row(row), weights, allowed, strict=True):
             assert abs(true - arb(float(weight))) < float(limit)
 
 

@@ -17,11 +17,11 @@ def test_it_is_the_padded_convolution(outside, size, patch, grid):
     rng = np.random.default_rng(0)
     images = rng.integers(0, 9, (2, grid[0] * patch, grid[1] * patch, 2))
     kernel = rng.integers(-9, 10, (size, size, 2, 3))
-    found, count = token_padded_convolution(images, kernel, patch, outside)
+    sums, count = token_padded_convolution(images, kernel, patch, outside)
     reach = -((1 - size) // (2 * patch))
     ring = ((reach, reach),) * 2
     assert count == (1 if outside == "edge" else grid[0] * grid[1])
-    assert_equal(found / count, token_padded_conv(images, kernel, (patch,) * 2, ring, outside))
+    assert_equal(sums / count, token_padded_conv(images, kernel, (patch,) * 2, ring, outside))
 
 
 def test_another_padding_is_refused():

@@ -10,12 +10,6 @@ from convattn_ledger.evidence import unsaturated_layers as module
 from convattn_ledger.evidence.unsaturated_layers import near_convolution, rounding_bound
 
 
-@pytest.fixture
-def two_images(monkeypatch):
-    images = module.whole_images
-    monkeypatch.setattr(module, "whole_images", lambda run: images(run, 2))
-
-
 def evidence(**options):
     return near_convolution(
         "here", **{"encoding": "bias", "sharpness": (3,), "dtypes": ("float32",), **options}
@@ -25,7 +19,7 @@ def evidence(**options):
 @pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["quadratic", "bias"])
 @pytest.mark.parametrize("bare", [False, True])
-def test_it_passes(run, two_images, encoding, bare):
+def test_it_passes(run, few_images, encoding, bare):
     piece = evidence(encoding=encoding, bare=bare)
     assert piece.level is Level.BOUNDED
     assert not piece.quick
@@ -41,9 +35,9 @@ def test_it_passes(run, two_images, encoding, bare):
         ("rounding_bound", 1e12, "nothing was seen of saturation"),
     ],
 )
-def test_a_wrong_bound_fails(run, two_images, monkeypatch, name, factor, message):
+def test_a_wrong_bound_fails(run, few_images, monkeypatch, name, factor, message):
     right = getattr(module, name)
-    monkeypatch.setattr(module, name, lambda *given, **named: factor * right(*given, **named))
+    monkeypatch.setattr(module, name, lambda *args, **named: factor * right(*args, **named))
     with pytest.raises(EvidenceFailed, match=message):
         evidence().check(run)
 

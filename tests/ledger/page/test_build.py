@@ -30,14 +30,14 @@ class Links(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = dict(attrs)
-        if "id" in found:
-            self.anchors[found["id"] or ""] += 1
+        attributes = dict(attrs)
+        if "id" in attributes:
+            self.anchors[attributes["id"] or ""] += 1
         if tag == "a":
-            self.links.append(found.get("href") or "")
-        elif "href" in found:
-            self.loads.append(found["href"] or "")
-        self.loads += [found["src"] or ""] if "src" in found else []
+            self.links.append(attributes.get("href") or "")
+        elif "href" in attributes:
+            self.loads.append(attributes["href"] or "")
+        self.loads += [attributes["src"] or ""] if "src" in attributes else []
 
 
 def wrong_links(text: str) -> list[str]:

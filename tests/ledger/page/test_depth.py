@@ -48,37 +48,37 @@ def layers_of(kernel: list[list[float]], form: dict[str, float]) -> Any:
     return conv_to_two_layers(spread(kernel), form="limit", sharpness=form["logit"])
 
 
-def each_head(layer: Any, given: Any) -> list[Any]:
+def each_head(layer: Any, inputs: Any) -> list[Any]:
     """What each head of a layer adds to its output."""
     heads = range(layer.heads)
     alone = [jnp.zeros_like(layer.output).at[head].set(layer.output[head]) for head in heads]
-    return [ca.apply_attention(replace(layer, output=output), given) for output in alone]
+    return [ca.apply_attention(replace(layer, output=output), inputs) for output in alone]
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
 def test_each_step_is_that_of_the_library(page: Any, form: dict[str, float]) -> None:
     for name in ("Sobel", "blur, 5 × 5"):
         layers = layers_of(KERNELS[name], form)
-        found = page.evaluate(LAYERS, [KERNELS[name], form, "both"])
-        assert (len(found["blocks"]), len(found["heads"])) == layers.heads
+        figure = page.evaluate(LAYERS, [KERNELS[name], form, "both"])
+        assert (len(figure["blocks"]), len(figure["heads"])) == layers.heads
         padded = layers.padded(horse())
         blocks = each_head(layers.first, padded)
-        for a, (block, wanted) in enumerate(zip(found["blocks"], blocks, strict=True)):
-            assert near(block, wanted[..., 3 * a : 3 * a + 3])
+        for a, (block, expected) in enumerate(zip(figure["blocks"], blocks, strict=True)):
+            assert near(block, expected[..., 3 * a : 3 * a + 3])
         second = layers.second_at(padded.shape[1:3])
         heads = each_head(second, sum(blocks))
-        for head, wanted in zip(found["heads"], heads, strict=True):
-            assert near(head, layers.cropped(wanted))
-        wanted = np.asarray(layers(horse()))
-        assert near(found["sum"], wanted)
-        assert not near(found["sum"], wanted + 1e-6)
+        for head, expected in zip(figure["heads"], heads, strict=True):
+            assert near(head, layers.cropped(expected))
+        expected = np.asarray(layers(horse()))
+        assert near(figure["sum"], expected)
+        assert not near(figure["sum"], expected + 1e-6)
 
 
 def test_a_wrong_layer_is_another(page: Any) -> None:
-    wanted = layers_of(KERNELS["Sobel"], FORMS[0])(horse())
+    expected = layers_of(KERNELS["Sobel"], FORMS[0])(horse())
     turned = np.transpose(KERNELS["Sobel"]).tolist()
-    assert near(page.evaluate(LAYERS, [KERNELS["Sobel"], FORMS[0], "both"])["sum"], wanted)
-    assert not near(page.evaluate(LAYERS, [turned, FORMS[0], "both"])["sum"], wanted)
+    assert near(page.evaluate(LAYERS, [KERNELS["Sobel"], FORMS[0], "both"])["sum"], expected)
+    assert not near(page.evaluate(LAYERS, [turned, FORMS[0], "both"])["sum"], expected)
     blur = layers_of(KERNELS["blur"], FORMS[0])(horse())
     assert near(page.evaluate(LAYERS, [KERNELS["blur"], FORMS[0], "both"])["sum"], blur)
     assert not near(page.evaluate(UNFRAMED, [KERNELS["blur"], FORMS[0], "both"])["sum"], blur)
@@ -90,14 +90,14 @@ def test_another_last_head_leaves_what_the_page_says(page: Any, form: dict[str, 
     layers, pixels = layers_of(kernel, form), horse()
     between = ca.apply_attention(layers.first, layers.padded(pixels))
     without = replace(layers.second, output=layers.second.output.at[-1].set(0))
-    wanted = np.asarray(ca.conv(pixels, spread(kernel)))
+    expected = np.asarray(ca.conv(pixels, spread(kernel)))
     # The library keeps layer 2 with the gain of a layer that stands alone.
     for last, second in (("alone", layers.second), ("none", without)):
-        found = page.evaluate(LAYERS, [kernel, form, last])
+        figure = page.evaluate(LAYERS, [kernel, form, last])
         sums = np.asarray(layers.cropped(ca.apply_attention(second, between)))
-        assert near(found["sum"], sums)
-        assert near(sums, wanted + 16 * np.asarray(found["left"]))
-        assert not near(sums, wanted)
+        assert near(figure["sum"], sums)
+        assert near(sums, expected + 16 * np.asarray(figure["left"]))
+        assert not near(sums, expected)
     assert np.max(np.abs(page.evaluate(LAYERS, [kernel, form, "both"])["left"])) < 1e-12
 
 
@@ -128,8 +128,8 @@ def test_the_controls_drive_the_figure(page: Any) -> None:
     wait_until(page, "document.getElementById('error-5').dataset.strength == '7.9'")
     layers = layers_of(KERNELS["blur"], {"logit": 7.9})
     gap = np.asarray(layers(pixels)) - np.asarray(ca.conv(pixels, spread(KERNELS["blur"])))
-    found = float(error.get_attribute("data-value"))
-    assert found == pytest.approx(float(np.abs(gap).max()), abs=1e-9)
+    figure = float(error.get_attribute("data-value"))
+    assert figure == pytest.approx(float(np.abs(gap).max()), abs=1e-9)
     assert canvases() == [3, 12, 4]
     assert page.locator("#last-5").is_disabled()
     page.select_option("#kernel-size", "5")

@@ -35,10 +35,10 @@ def spread(kernel: list[list[float]]) -> np.ndarray:
     return np.asarray(kernel, np.float64)[:, :, None, None] * np.eye(3)
 
 
-def near(found: Any, wanted: Any) -> bool:
+def near(result: Any, expected: Any) -> bool:
     """Both sum at most a few thousand float64 products of numbers up to 255 times the kernel."""
-    wanted = np.asarray(wanted)
-    return bool(np.allclose(np.reshape(found, wanted.shape), wanted, rtol=0, atol=1e-9))
+    expected = np.asarray(expected)
+    return bool(np.allclose(np.reshape(result, expected.shape), expected, rtol=0, atol=1e-9))
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_the_layers_are_those_of_the_library(page: Any, kind: str, strength: flo
             **FORMS[kind],
             **{"uniform_weight" if kind == "leak" else "sharpness": strength},
         )
-        found = page.evaluate(
+        result = page.evaluate(
             """([kernel, kind, strength]) => {
                 const image = convattn.readImage("horse");
                 const form = convattn.layerForm(kind, strength);
@@ -69,22 +69,22 @@ def test_the_layers_are_those_of_the_library(page: Any, kind: str, strength: flo
             }""",
             [KERNELS[name], kind, strength],
         )
-        assert found[0] == layer.heads
-        wanted = np.asarray(ca.apply_attention(layer, pixels))
-        assert near(found[1], wanted)
-        assert not near(found[1], wanted + 1e-6)
+        assert result[0] == layer.heads
+        expected = np.asarray(ca.apply_attention(layer, pixels))
+        assert near(result[1], expected)
+        assert not near(result[1], expected + 1e-6)
 
 
 def test_the_paddings_are_those_of_the_library(page: Any) -> None:
     names = {"zero": "SAME", "edge": "EDGE", "mean": "MEAN", "circular": "CIRCULAR"}
     pixels = image("ship")
     for padding, name in names.items():
-        found = page.evaluate(
+        result = page.evaluate(
             """([kernel, padding]) => Array.from(
                 convattn.convolution(convattn.readImage("ship"), kernel, padding).pixels)""",
             [KERNELS["emboss"], padding],
         )
-        assert near(found, ca.conv(pixels, spread(KERNELS["emboss"]), padding=name))
+        assert near(result, ca.conv(pixels, spread(KERNELS["emboss"]), padding=name))
 
 
 def test_each_layer_computes_one_padding(page: Any) -> None:
@@ -103,19 +103,19 @@ def test_each_layer_computes_one_padding(page: Any) -> None:
 
 def test_the_head_counts_are_those_of_the_library(page: Any) -> None:
     sizes = list(product(range(1, 16), (1, 2, 3, 7, 16), ((1, 1), (3, 3), (2, 5)), (None, 1, 32)))
-    found = page.evaluate(
+    result = page.evaluate(
         "(all) => all.map(([k, p, [i, o], w]) => convattn.headCounts(k, p, i, o, w))", sizes
     )
-    for (kernel, patch, (inputs, outputs), width), counts in zip(sizes, found, strict=True):
-        wanted = ca.count_heads(
+    for (kernel, patch, (inputs, outputs), width), counts in zip(sizes, result, strict=True):
+        expected = ca.count_heads(
             kernel, patch_size=patch, in_channels=inputs, out_channels=outputs, head_dim=width
         )
-        bounded, enough = wanted.limit.bounded, wanted.limit.bounded_sufficient
+        bounded, enough = expected.limit.bounded, expected.limit.bounded_sufficient
         assert counts == {
-            "offsets": wanted.offsets,
-            "rank": wanted.rank,
-            "limit": [int(wanted.limit.necessary), int(wanted.limit.sufficient)],
-            "exact": [int(wanted.exact.necessary), int(wanted.exact.sufficient)],
+            "offsets": expected.offsets,
+            "rank": expected.rank,
+            "limit": [int(expected.limit.necessary), int(expected.limit.sufficient)],
+            "exact": [int(expected.exact.necessary), int(expected.exact.sufficient)],
             "bounded": None if bounded is None else int(bounded),
             "boundedSufficient": None if enough is None else int(enough),
         }
@@ -123,13 +123,13 @@ def test_the_head_counts_are_those_of_the_library(page: Any) -> None:
 
 def test_the_models_are_judged_as_the_library_judges_them(page: Any) -> None:
     for size in (3, 5, 7):
-        found = page.evaluate(
+        result = page.evaluate(
             """(size) => JSON.parse(document.getElementById("figure-data").textContent).models
                 .map((model) => [model.model, convattn.enough(model,
                     convattn.headCounts(size, model.patch, 3, 3, model.width))])""",
             size,
         )
-        assert found == [[row.size.model, row.enough] for row in heads_table((size,))]
+        assert result == [[row.size.model, row.enough] for row in heads_table((size,))]
 
 
 @pytest.mark.parametrize(("patch", "channels"), [(1, 1), (2, 1), (1, 3), (3, 3)])
@@ -139,23 +139,23 @@ def test_the_errors_are_the_singular_values(page: Any, patch: int, channels: int
     turned = np.stack([np.rot90(kernel, int(turn)) for turn in turns.ravel()], -1)
     pairs = turned.reshape(3, 3, channels, channels)
     flat = np.asarray(flattened_kernel(jnp.asarray(pairs), patch))
-    found = page.evaluate(
+    result = page.evaluate(
         "([kernel, patch, channels]) => convattn.approximation(kernel, patch, channels)",
         [KERNELS["emboss"], patch, channels],
     )
     values = np.linalg.svd(flat, compute_uv=False) ** 2
-    assert found["rank"] == np.linalg.matrix_rank(flat)
-    assert found["rows"][-1]["heads"] == found["rank"] + 1
-    assert found["rows"][-1]["reached"] == 0
+    assert result["rank"] == np.linalg.matrix_rank(flat)
+    assert result["rows"][-1]["heads"] == result["rank"] + 1
+    assert result["rows"][-1]["reached"] == 0
     scale = values.sum()
-    for row in found["rows"]:
+    for row in result["rows"]:
         below, reached = values[row["heads"] :].sum(), values[row["heads"] - 1 :].sum()
-        wanted = [below / scale, reached / scale]
-        assert np.allclose([row["bound"], row["reached"]], wanted, atol=1e-9)
+        expected = [below / scale, reached / scale]
+        assert np.allclose([row["bound"], row["reached"]], expected, atol=1e-9)
     approximation = ca.approximate_conv(pairs, 2, patch_size=patch)
-    if len(found["rows"]) > 2:
-        assert approximation.lower_bound <= found["rows"][1]["bound"] * scale * (1 + 1e-9)
-        assert approximation.error.lower <= found["rows"][1]["reached"] * scale * (1 + 1e-6)
+    if len(result["rows"]) > 2:
+        assert approximation.lower_bound <= result["rows"][1]["bound"] * scale * (1 + 1e-9)
+        assert approximation.error.lower <= result["rows"][1]["reached"] * scale * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("patch", [1, 2])
@@ -171,10 +171,10 @@ def test_the_errors_are_the_singular_values(page: Any, patch: int, channels: int
     ],
 )
 def test_the_rank_is_exact(page: Any, kernel: list[list[float]], patch: int) -> None:
-    found = page.evaluate("([k, p]) => convattn.approximation(k, p, 1)", [kernel, patch])
+    result = page.evaluate("([k, p]) => convattn.approximation(k, p, 1)", [kernel, patch])
     array = np.asarray(kernel, np.float64)[:, :, None, None]
-    assert found["rank"] == ca.count_heads_of_kernel(array, patch_size=patch).rank
-    assert len(found["rows"]) == found["rank"] + 1
+    assert result["rank"] == ca.count_heads_of_kernel(array, patch_size=patch).rank
+    assert len(result["rows"]) == result["rank"] + 1
 
 
 @pytest.mark.parametrize("field", ["size-2", "patch-2", "in-2", "width-2"])
@@ -195,8 +195,8 @@ def test_the_controls_drive_the_figures(page: Any) -> None:
     blurred = float(page.locator("#error-1").get_attribute("data-value"))
     layer = ca.conv_to_attention(spread(KERNELS["Laplace"]), **FORMS["alpha"], sharpness=1.0)
     pixels = image("horse")
-    wanted = ca.conv(pixels, spread(KERNELS["Laplace"]))
-    error = np.abs(np.asarray(ca.apply_attention(layer, pixels)) - np.asarray(wanted)).max()
+    expected = ca.conv(pixels, spread(KERNELS["Laplace"]))
+    error = np.abs(np.asarray(ca.apply_attention(layer, pixels)) - np.asarray(expected)).max()
     assert blurred == pytest.approx(float(error), abs=1e-9)
     assert page.locator("#heads-1 canvas").count() == 9
     page.select_option("#kernel-size", "5")

@@ -21,10 +21,10 @@ def graph() -> Graph:
 
 
 def reached(edges: list[tuple[str, str]], name: str) -> set[str]:
-    seen = {name}
-    while new := {other for one, other in edges if one in seen} - seen:
-        seen |= new
-    return seen
+    names = {name}
+    while new := {other for one, other in edges if one in names} - names:
+        names |= new
+    return names
 
 
 @pytest.mark.slow
@@ -39,7 +39,7 @@ def test_every_claim_is_a_node_and_known_uses_are_arrows(graph: Graph) -> None:
 
 @pytest.mark.slow
 def test_nothing_stands_on_itself(graph: Graph) -> None:
-    edges = [(one, other) for one, found in graph.uses.items() for other in found]
+    edges = [(one, other) for one, uses in graph.uses.items() for other in uses]
     for name in graph.nodes:
         assert not any(name in reached(edges, other) for other in graph.uses[name])
 
@@ -48,10 +48,10 @@ def test_nothing_stands_on_itself(graph: Graph) -> None:
 def test_what_is_drawn_reaches_what_is_used(graph: Graph) -> None:
     edges = drawn_edges(graph)
     assert len(edges) < sum(map(len, graph.uses.values()))
-    for name, found in graph.uses.items():
-        assert found <= reached(edges, name)
+    for name, uses in graph.uses.items():
+        assert uses <= reached(edges, name)
     without = edges[1:]
-    assert any(not found <= reached(without, name) for name, found in graph.uses.items())
+    assert any(not uses <= reached(without, name) for name, uses in graph.uses.items())
 
 
 @pytest.mark.slow

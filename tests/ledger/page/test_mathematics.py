@@ -85,7 +85,7 @@ def test_no_script_is_left_beside_a_formula() -> None:
         texts = [statement.title, statement.printed, statement.verified, statement.repair]
         texts += [statement.proof, *(item.covers for item in proof.claim.evidence)]
         texts += [part for e in statement.errata for part in (e.where, e.printed, e.correction)]
-        assert [found for text in texts for found in left_over(text)] == [], proof.name
+        assert [leftover for text in texts for leftover in left_over(text)] == [], proof.name
     assert left_over("the head h_")
     assert left_over("the ᵀ of words")
 
@@ -112,10 +112,6 @@ def test_no_script_is_left_beside_a_formula() -> None:
 )
 def test_scripts_stand_on_their_base(text: str, shown_as: str) -> None:
     assert shown_as in inline(text)
-
-
-def test_the_letters_would_be_missed() -> None:
-    assert letters(shown(inline("K ≤ 2P")).replace("P", "")) != letters("K ≤ 2P")
 
 
 def test_a_claim_that_the_page_lacks_is_not_linked() -> None:

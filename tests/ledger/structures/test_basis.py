@@ -57,8 +57,5 @@ def test_a_basis_is_a_pytree(pair) -> None:
     jax.tree.map(jnp.shape, basis)  # anything at all may stand for a leaf
 
 
-@pytest.mark.parametrize("shape", [(3,), (2, 0, 3), (2, 2, 2, 2)])
-def test_other_shapes_are_refused(shape) -> None:
+def test_a_matrix_alone_is_a_family_of_one() -> None:
     assert_equal(dense_basis([[1, 2, 3]]).matrices(), [[[1, 2, 3]]])
-    with pytest.raises(ValueError, match=r"expected \(K, M, N\)"):
-        dense_basis(jnp.ones(shape))

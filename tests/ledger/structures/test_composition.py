@@ -78,11 +78,3 @@ def test_halves_stay_halves_however_they_are_stored() -> None:
         assert_dtype(both, "bfloat16")
         assert_equal(both.matrices(), [[[260, 0]]])  # 259 to even, rounded once
         assert_dtype(compose_bases(make(half), shift_basis(2, [1])), "bfloat16")
-
-
-def test_what_does_not_fit_is_refused() -> None:
-    one = StructuredConvolution(GRID, jnp.ones((3, 2, 4)))
-    with pytest.raises(ValueError, match="expected 4 input channels"):
-        compose(one, one)
-    with pytest.raises(ValueError, match=r"second\.inputs=7, but expected 5"):
-        compose_bases(GRID, case("dense")[0])

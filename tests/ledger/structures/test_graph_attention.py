@@ -15,7 +15,6 @@ from convattn_ledger.structures import (
     bi_affine,
     bi_affine_scores,
     graph_attention,
-    leaky_relu,
     through_parameter,
 )
 
@@ -76,16 +75,34 @@ def test_it_is_the_layer_of_its_authors(slope):
     x, mask, theta, own, other = drawn(0)
     heads = layer_by_loops(x, mask, theta, own, other, slope)
     bound = 2 * within(x, mask, theta, own, other, slope)  # theirs and ours
-    given = jnp.asarray(x), jnp.asarray(mask), jnp.asarray(theta)
+    args = jnp.asarray(x), jnp.asarray(mask), jnp.asarray(theta)
     parameters = bi_affine(key_weight=other, query_weight=own)
     expected, limit = heads.sum(1), bound.sum(1)
-    assert_within(graph_attention(*given, parameters, slope=slope), expected, limit)
+    assert_within(graph_attention(*args, parameters, slope=slope), expected, limit)
     swapped = bi_affine(key_weight=own, query_weight=other)
     with pytest.raises(AssertionError, match="too far"):
-        assert_within(graph_attention(*given, swapped, slope=slope), expected, limit)
-    backwards = graph_attention(given[0], given[1].T, given[2], parameters, slope=slope)
+        assert_within(graph_attention(*args, swapped, slope=slope), expected, limit)
+    backwards = graph_attention(args[0], args[1].T, args[2], parameters, slope=slope)
     with pytest.raises(AssertionError, match="too far"):
         assert_within(backwards, expected, limit)
+
+
+def test_a_node_without_neighbours_is_refused_or_gets_nothing():
+    x, mask, theta, own, other = drawn(7)
+    mask[:, 3] = False
+    args = jnp.asarray(x), jnp.asarray(mask), jnp.asarray(theta), bi_affine(None, other, own)
+    with pytest.raises(ValueError, match="column 3 is masked everywhere"):
+        graph_attention(*args)
+    out = np.asarray(graph_attention(*args, blank="zero"))
+    assert not out[:, 3].any()
+    assert out[:, 0].any()
+
+
+def test_every_product_is_pinned():
+    x, mask, theta, own, other = drawn(8)
+    args = jnp.asarray(x), mask, jnp.asarray(theta), bi_affine(None, other, own)
+    layer = lambda x, theta, parameters: graph_attention(x, mask, theta, parameters)  # noqa: E731
+    assert {*precisions(layer, args[0], args[2], args[3])} == {HIGHEST}
 
 
 def test_scores_on_x_theta_are_scores_on_x_with_tied_parameters():
@@ -100,31 +117,3 @@ def test_scores_on_x_theta_are_scores_on_x_with_tied_parameters():
         one = jax.tree.map(lambda part, k=k: part[k : k + 1], parameters)
         expected[:, k] = bi_affine_scores(z, z, one)[:, 0]
     assert_equal(bi_affine_scores(jnp.asarray(x), jnp.asarray(x), tied), expected)
-
-
-def test_a_leaky_relu_keeps_the_mask_and_another_does_not():
-    scores = jnp.array([-jnp.inf, -4.0, 0.0, 2.0])
-    assert_equal(leaky_relu(scores, 0.25), [-np.inf, -1.0, 0.0, 2.0])
-    assert_equal(leaky_relu(scores, 1.0), scores)
-    assert_equal(jax.nn.relu(scores), [0.0, 0.0, 0.0, 2.0])
-    for slope in (0.0, -0.2, 1.5, float("nan")):
-        with pytest.raises(ValueError, match=r"but expected to lie in \(0, 1\]"):
-            leaky_relu(scores, slope)
-
-
-def test_a_node_without_neighbours_is_refused_or_gets_nothing():
-    x, mask, theta, own, other = drawn(7)
-    mask[:, 3] = False
-    given = jnp.asarray(x), jnp.asarray(mask), jnp.asarray(theta), bi_affine(None, other, own)
-    with pytest.raises(ValueError, match="column 3 is masked everywhere"):
-        graph_attention(*given)
-    out = np.asarray(graph_attention(*given, blank="zero"))
-    assert not out[:, 3].any()
-    assert out[:, 0].any()
-
-
-def test_every_product_is_pinned():
-    x, mask, theta, own, other = drawn(8)
-    given = jnp.asarray(x), mask, jnp.asarray(theta), bi_affine(None, other, own)
-    layer = lambda x, theta, parameters: graph_attention(x, mask, theta, parameters)  # noqa: E731
-    assert {*precisions(layer, given[0], given[2], given[3])} == {HIGHEST}

@@ -23,9 +23,3 @@ def test_halves_are_summed_in_float32() -> None:
     ones = jnp.ones(300, jnp.bfloat16)  # 300 = 296 + 4 is no bfloat16; summed in it, 256
     assert_dtype(mixed_product(ones, ones), jnp.bfloat16)
     assert_equal(mixed_product(ones, ones), jnp.asarray(300.0, jnp.bfloat16))
-
-
-@pytest.mark.parametrize(("a", "b"), [([1, 2], [1, 2, 3]), (1, [1]), (np.array(1, object), [1])])
-def test_families_of_different_lengths_are_refused(a, b) -> None:
-    with pytest.raises(ValueError, match="should begin with K"):
-        mixed_product(a, b)

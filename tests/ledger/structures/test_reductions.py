@@ -55,19 +55,3 @@ def test_half_types_are_summed_in_float32(form) -> None:
     result = FORMS[form][1](jnp.ones((1, 6, 512), jnp.bfloat16), basis, *halves)
     assert_dtype(result, jnp.bfloat16)
     assert_equal(result, FORMS[form][1](np.ones((1, 6, 512)), basis, *map(np.asarray, halves)))
-
-
-@pytest.mark.parametrize(
-    ("function", "shapes"),
-    [
-        (separable_convolution, [(1, 7, 2), (4, 2), (2, 1)]),  # another size than the basis's
-        (separable_convolution, [(1, 7, 3), (3, 2), (2, 1)]),  # other channels
-        (grouped_convolution, [(1, 7, 3), (3, 2, 1, 1)]),
-        (controlled_convolution, [(7, 2), (1, 3), (1, 2, 1)]),  # no batch
-        (controlled_convolution, [(1, 6, 2), (1, 3), (1, 2, 1)]),  # other inputs
-    ],
-)
-def test_what_does_not_fit_is_refused(function, shapes, unchecked) -> None:
-    x, *own = map(np.ones, shapes)
-    with pytest.raises(ValueError, match=r"operand\.shape=.*, but expected axes"):
-        function(x, case("dense")[0], *own)

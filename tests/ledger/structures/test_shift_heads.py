@@ -7,7 +7,6 @@ from comparison import assert_equal
 from strategies import small_integers
 
 from convattn_ledger.structures import (
-    attention_convolution,
     attention_with_shifts,
     bi_affine,
     bi_affine_scores,
@@ -48,12 +47,3 @@ def test_the_concatenated_basis_gives_the_sum(grid, shifts):
     exchanged = np.concatenate([theta, more[::-1]])
     with pytest.raises(AssertionError, match="entries differ"):
         assert_equal(self_attention_convolution(x, written, exchanged), expected)
-
-
-def test_another_number_of_outputs_is_refused():
-    x, _, theta, more = drawn(4, 1)
-    narrow = lambda keys, queries: jnp.zeros((HEADS, NODES, NODES - 1))  # noqa: E731
-    given = x, x, x[:, 1:], narrow, theta
-    assert attention_convolution(*given).shape == (BATCH, NODES - 1, Q)
-    with pytest.raises(ValueError, match=r"basis\.outputs=6, but the attention heads have 5"):
-        attention_with_shifts(*given, shift_basis(NODES, [1]), more)

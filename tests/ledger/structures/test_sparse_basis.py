@@ -39,12 +39,3 @@ def test_values_can_be_differentiated() -> None:
     x = jnp.asarray(np.random.default_rng(0).integers(-5, 6, (1, 7, 1)), jnp.float32)
     slope = jax.grad(lambda basis: basis.gather(x).sum(), allow_int=True)(basis)
     assert_equal(slope.values, x[0, basis.keys, 0])
-
-
-@pytest.mark.parametrize(
-    "matrices",
-    [np.ones((2, 2)), 5, [], [np.ones((2, 2)), np.ones((2, 3))], [np.ones(2)], np.ones((1, 0, 2))],
-)
-def test_what_is_no_family_is_refused(matrices) -> None:
-    with pytest.raises(ValueError, match="matrices have the shapes"):
-        sparse_basis(matrices)

@@ -1,4 +1,4 @@
-"""The Transformer layer is an attention convolution: ours, JAX's, Flax's, on the same numbers."""
+"""The Transformer layer as an attention convolution: ours and Flax's, on the same numbers."""
 
 from dataclasses import replace
 
@@ -12,7 +12,6 @@ from matrix_products import HIGHEST, precisions
 from strategies import small_integers
 
 from convattn.encodings.layer import ContentScores
-from convattn.operators.attention import attention_weights, multi_head_self_attention
 from convattn_ledger.evidence.influence_rounding import attention_within, column_weights_within
 from convattn_ledger.structures import (
     as_attention_convolution,
@@ -58,29 +57,6 @@ def within(x, content, value, output, dtype, mask=None):
         for b in range(BATCH)
     ]
     return tuple(np.array(part) for part in zip(*images, strict=True))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("biases", [False, True])
-@pytest.mark.parametrize("masked", [False, True])
-def test_the_layer_is_the_convolution(masked, biases):
-    dtype = "float32"
-    x, content, value, output = drawn(1, biases=biases)
-    mask = np.asarray(causal_mask(TOKENS)) if masked else None
-    expected, bound = within(x, content, value, output, dtype, mask)
-    tokens, content, value, output = jax.tree.map(
-        lambda part: jnp.asarray(part, dtype), (x, content, value, output)
-    )
-    scores = content.scores(tokens, tokens)
-    allowed = None if mask is None else jnp.broadcast_to(mask.T, scores.shape)
-    layer = multi_head_self_attention(tokens, attention_weights(scores, allowed), value, output)
-    mechanism, theta = as_attention_convolution(content, value, output, mask)
-    convolution = self_attention_convolution(tokens, mechanism, theta)
-    for out in (layer, convolution):
-        assert_within(out, expected, bound)
-    backwards = self_attention_convolution(tokens, mechanism, theta[::-1])
-    with pytest.raises(AssertionError, match="too far"):
-        assert_within(backwards, expected, bound)
 
 
 @pytest.mark.parametrize("biases", [False, True])

@@ -9,7 +9,7 @@ import numpy as np
 from jax import lax
 
 from convattn.networks.transformation.attention_of import attention_of
-from convattn.networks.transformation.report import remaining_convolutions
+from convattn.networks.transformation.contents import remaining_convolutions
 from convattn.networks.transformation.with_attention import with_attention
 
 ORDER = ("NHWC", "HWIO", "NHWC")

@@ -4,13 +4,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from comparison import assert_within
 from jax import lax
 from networks.transformation.convolutions import convolve, integers
 
 from convattn.networks.transformation import recording
 from convattn.networks.transformation.application import Application
 from convattn.networks.transformation.attention_of import attention_of
-from convattn.networks.transformation.report import output_difference, remaining_convolutions
+from convattn.networks.transformation.contents import remaining_convolutions
+from convattn.networks.transformation.report import output_difference
 from convattn.networks.transformation.with_attention import with_attention
 
 IMAGES, KERNEL = integers(2, 6, 5, 3) / 4, integers(3, 3, 3, 3, seed=1) / 16
@@ -228,8 +230,26 @@ def test_an_empty_batch_and_keys_among_the_outputs():
     for images in (IMAGES[:0], IMAGES):
         layers, apply, report = attention_of(function, images, jax.random.key(0))
         result, keys = apply(layers, images, jax.random.key(0))
-        assert report.passed
+        assert report.passed is (True if images.size else None)
         assert (result.shape, keys.shape) == (images.shape, (2,))
+
+
+@pytest.mark.parametrize("of_impl", [jax.random.key, jax.random.PRNGKey])
+def test_a_function_may_hold_keys_of_random_numbers(of_impl):
+    """As noise, and as what a kernel is made of: another key makes another one."""
+    keys = [of_impl(0), of_impl(1)]
+
+    def function(images):
+        kernel = jax.random.normal(keys[0], KERNEL.shape)
+        return convolve(images + jax.random.normal(keys[1], images.shape), kernel)
+
+    layers, apply, report = attention_of(function, IMAGES)
+    assert len(layers) == 1
+    assert report.passed
+    assert_within(apply(layers, IMAGES), function(IMAGES), 1e-5)
+    keys.reverse()
+    with pytest.raises(ValueError, match="another kernel on these arguments"):
+        apply(layers, IMAGES)
 
 
 def test_convolutions_on_several_devices_are_attention_without_layers():
@@ -534,3 +554,11 @@ def test_a_bound_that_zeros_would_meet_judges_nothing():
     assert report.layers[0].passed is None
     assert report.passed is None
     assert "that says something" in str(report)
+
+
+def test_zeros_tell_nothing():
+    report = attention_of(lambda x: convolve(x, KERNEL), 0 * IMAGES).report
+    assert report.difference == 0
+    assert report.layers[0].passed is None
+    assert report.passed is None
+    assert "zeros tell nothing: the images or the outputs of convolution are" in str(report)

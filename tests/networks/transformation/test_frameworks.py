@@ -16,7 +16,7 @@ import pytest
 from flax import linen, nnx
 
 from convattn.networks.transformation.attention_of import attention_of
-from convattn.networks.transformation.report import remaining_convolutions
+from convattn.networks.transformation.contents import remaining_convolutions
 from convattn.networks.transformation.with_attention import with_attention
 
 os.environ["KERAS_BACKEND"] = "jax"  # before it is imported

@@ -10,7 +10,7 @@ from jax import lax
 from networks.transformation.convolutions import assert_attention, convolve, integers
 
 from convattn.networks.transformation.attention_of import attention_of
-from convattn.networks.transformation.report import remaining_convolutions
+from convattn.networks.transformation.contents import remaining_convolutions
 from convattn.networks.transformation.with_attention import with_attention
 
 IMAGES, KERNEL = integers(2, 6, 5, 3) / 4, integers(3, 3, 3, 3, seed=1) / 16
@@ -117,7 +117,12 @@ def test_it_is_batched_and_differentiated_forward(backend):
 
 @pytest.mark.parametrize(
     ("options", "heads"),
-    [({}, 10), ({"form": "limit", "sharpness": 50.0}, 9), ({"uniform_weight": 0.25}, 10)],
+    [
+        ({}, 10),
+        ({"form": "limit", "sharpness": 50.0}, 9),
+        ({"uniform_weight": 0.25}, 10),
+        ({"border": "register"}, 18),
+    ],
 )
 def test_forms_have_their_heads(options, heads):
     shapes = []
@@ -238,11 +243,18 @@ def test_it_is_exported_with_a_symbolic_batch():
         ({"head_dim": 0}, "head_dim=0"),
         ({"where": "stem"}, "where='stem', but expected a function"),
         ({"strict": "yes"}, "strict='yes'"),
+        ({"border": "ring"}, "border='ring', but expected one of 'zeros', 'register'"),
     ],
 )
 def test_wrong_options_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         with_attention(layer, **options)
+
+
+def test_a_register_stands_for_zeros_as_far_as_the_kernel_reaches():
+    function = with_attention(lambda x: convolve(x, KERNEL, padding="VALID"), border="register")
+    with pytest.raises(ValueError, match=r"kernel \(3, 3, 3, 3\): border='register' with padding"):
+        function(IMAGES)
 
 
 def test_the_fewest_heads_of_a_kernel_without_values_are_refused():

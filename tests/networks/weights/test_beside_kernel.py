@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from convattn.networks.weights.beside_kernel import changing
 from convattn.networks.weights.convolution_layout import find_convolution
 from convattn.networks.weights.files import WeightsFile, parse_weights
 from convattn.networks.weights.formats import WeightsRefused, write_safetensors
@@ -59,7 +60,25 @@ AROUND = [  # a wrapper's other tensors, and the kernel in it
     ({"c.lora_a": ones(IN, 2), "c.lora_b": ones(2, OUT)}, "c.base_module.kernel"),
     ({"c.lora_down.weight": DOWN, "c.lora_up.weight": UP}, "c.org_module.weight"),
 ]
+GAIN = ones(OUT, 1, 1, 1)
+HWIO_MASK = np.ascontiguousarray(MASK.transpose(2, 3, 1, 0))
+ELSEWHERE = [  # in another tree, beside a norm in a block, and further above
+    ({"mask.c.weight": MASK}, "c.weight"),
+    ({"masks.c": MASK > 0}, "c.weight"),
+    ({"scores.c": OIHW}, "net.c.weight"),
+    ({"masks/c/kernel": HWIO_MASK}, "params/c/kernel"),
+    ({"sparsity/c/kernel/mask": HWIO_MASK}, "params/c/kernel"),
+    ({"pruning/c/mask": HWIO_MASK}, "params/c/kernel"),
+    ({"norms/~/weight_norm__net__c__kernel/g": ones(OUT)}, "net/c/kernel"),
+    ({"state/norms/net/c/kernel/shift": ones(OUT)}, "params/net/c/kernel"),
+    ({"lora_net_c.lora_down.weight": DOWN, "lora_net_c.lora_up.weight": UP}, "net.c.weight"),
+    ({"m.g": GAIN, "m.bn.weight": ones(OUT)}, "m.conv.weight"),
+    ({"m.mask": MASK, "m.bn.weight": ones(OUT)}, "m.conv.weight"),
+    ({"m.change": OIHW, "m.bn.weight": ones(OUT)}, "m.conv.weight"),
+    ({"m.mask": MASK, "m.bn.weight": ones(OUT)}, "m.a.conv.weight"),
+]
 ALL = [
+    *ELSEWHERE,
     *((beside, "c.weight") for beside in PYTORCH),
     *((beside, "c/kernel") for beside in FLAX),
     *AROUND,
@@ -102,6 +121,10 @@ ORDINARY = [
     {"bias": ones(OUT)},
     {"se1.weight": ones(2, OUT), "se2.weight": ones(OUT, 2)},
     {"n_averaged": np.ones((), np.int64)},
+    {"gamma": ones(1, OUT, 1, 1), "gain": ones(), "conv2.weight": MASK, "mask_bank": ones(OUT, 9)},
+    {"mask.conv2.weight": MASK, "conv2.weight": OIHW, "conv2.weight.mask": MASK},
+    {"optimizer.conv1.weight.exp_avg": OIHW, "ema.conv1.weight": OIHW, "mu.conv1.weight": OIHW},
+    {"mask.conv1.weight": MASK * 0 + 1, "conv10.mask": MASK, "conv10.kernel": OIHW},
 ]
 
 
@@ -130,3 +153,50 @@ def test_a_name_that_is_ignored_must_be_there():
     assert [*parse_weights(content, "net", ["c.lora"]).arrays] == ["c.weight"]
     with pytest.raises(WeightsRefused, match=r"no array or module 'c\.lor'; .*'c\.lora\.a'"):
         parse_weights(content, "net", ["c.lor"])
+
+
+@pytest.mark.parametrize("name", ["kernel_gain", "weight_scale", "log_weight_scale", "filter_mul"])
+def test_what_is_named_as_a_gain_of_the_kernel_is_refused(name):
+    kernel = np.ones((8, 4, 3, 3))
+    arrays = {"block.conv.weight": kernel, f"block.{name}": np.ones(1), "block.bn.weight": kernel}
+    assert changing(arrays, "block.conv.weight", None, 8) == [f"block.{name}"]
+
+
+SEPARATORS = [",", ":::", "|", " ", "->", "\\", "['']"]
+
+
+def joined(separator: str, *parts: str) -> str:
+    if separator == "['']":
+        return "".join(f"['{part}']" for part in parts)
+    return separator.join(parts)
+
+
+@pytest.mark.parametrize("separator", SEPARATORS)
+def test_names_may_be_put_together_in_any_way(separator):
+    kernel, bias = joined(separator, "c", "kernel"), joined(separator, "c", "bias")
+    gain = joined(separator, "c", "g")
+    file = WeightsFile("net", {kernel: HWIO, bias: ones(OUT), "d/kernel": HWIO}, {})
+    for layer in (kernel, "c", joined(separator, "c")):
+        found = find_convolution(file, layer)
+        np.testing.assert_array_equal(found.kernel, HWIO, strict=True)
+        assert (found.kernel_name, found.bias_name, found.layout) == ("c.kernel", "c.bias", "hwio")
+    stored = {kernel: HWIO, gain: ones(OUT)}
+    with pytest.raises(WeightsRefused, match=r"'c\.kernel' has 'c\.g' .*--ignore c\.g$"):
+        find_convolution(WeightsFile("net", stored, {}), kernel)
+    for ignored in ("c.g", gain):
+        file = parse_weights(write_safetensors(stored, {}), "net", [ignored])
+        assert find_convolution(file, kernel).kernel_name == "c.kernel"
+
+
+def test_a_variable_of_nnx_is_its_kernel():
+    stored = {"['c']['kernel'].value": HWIO, "['c']['bias'].value": ones(OUT)}
+    file = WeightsFile("net", stored, {})
+    assert find_convolution(file, "c").bias_name == "c.bias"
+    with pytest.raises(WeightsRefused, match=r"'c\.g\.value'"):
+        find_convolution(WeightsFile("net", stored | {"['c']['g'].value": ones(OUT)}, {}), "c")
+
+
+def test_of_names_that_would_be_one_both_are_seen():
+    file = WeightsFile("net", {"c,weight": OIHW + 1, "c.weight": OIHW}, {})
+    with pytest.raises(WeightsRefused, match=r"'c\.weight' has 'c,weight' beside it"):
+        find_convolution(file, "c")

@@ -179,6 +179,11 @@ def test_a_bias_whose_name_differs_by_words_or_a_number_is_not_left_out(kernel, 
         ((64, 32, 1, 1), "hwio", "oihw"),
         ((3, 3, 32, 64), "oihw", "hwio"),
         ((64, 32, 3), "hwio", "oihw"),
+        *((shape, "oihw", "ohwi") for shape in ((64, 7, 7, 3), (32, 3, 3, 16), (32, 3, 3, 1))),
+        *((shape, "hwio", "ohwi") for shape in ((64, 7, 7, 3), (32, 3, 3, 16), (64, 3, 32))),
+        *((shape, "ohwi", "oihw") for shape in ((64, 3, 7, 7), (32, 16, 3, 3), (64, 32, 3))),
+        *(((64, 3, 32), "oihw", "ohwi"), ((64, 1, 1, 32), "oihw", "ohwi")),
+        ((3, 3, 3, 64), "oihw", "hwio"),
     ],
 )
 def test_a_kernel_that_is_hardly_of_its_layout_is_named(shape, layout, other):
@@ -187,6 +192,28 @@ def test_a_kernel_that_is_hardly_of_its_layout_is_named(shape, layout, other):
     assert found.warning.startswith(f"warning: {shape} is read as {layout}: ")
     assert found.warning.endswith(f"then give --layout {other}")
     assert find_convolution(file(conv=np.ones(shape, np.float32)), "conv", other).warning is None
+
+
+@pytest.mark.parametrize(
+    ("shape", "layout"),
+    [
+        *((shape, "oihw") for shape in ((64, 3, 7, 7), (96, 1, 1, 11), (8, 1, 1, 64))),
+        *((shape, "oihw") for shape in ((96, 1, 11, 1), (64, 64, 1, 7), (100, 1, 3, 300))),
+        *((shape, "oihw") for shape in ((64, 3, 7), (64, 1, 80), (32, 16, 8), (64, 3, 1))),
+        *((shape, "ohwi") for shape in ((64, 7, 7, 3), (32, 3, 3, 16), (96, 3, 3, 1), (64, 3, 32))),
+        *((shape, "ohwi") for shape in ((64, 1, 1, 32), (64, 1, 7, 64), (96, 1, 11, 1))),
+    ],
+)
+def test_a_usual_kernel_of_its_layout_has_no_warning(shape, layout):
+    kernel = np.ones(shape, np.float32)
+    assert find_convolution(file(conv=kernel), "conv", layout).warning is None
+
+
+def test_the_weights_of_mlx_in_a_file_without_metadata_are_named():
+    found = find_convolution(file(conv__weight=np.ones((64, 7, 7, 3), np.float32)), "conv")
+    assert found.warning.endswith(
+        "As ohwi it is 7 × 7 taps of 3 channels in and 64 out: then give --layout ohwi"
+    )
 
 
 def test_an_attention_layer_is_no_convolution():

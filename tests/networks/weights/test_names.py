@@ -41,7 +41,7 @@ def test_what_diagnose_does_not_read_is_told_apart(name, kind):
     if any(word in kind for word in ("gated", "PiT", "lucidrains", "Cordonnier")):
         assert kind in said
         assert "an array [images, heads, queries, keys] for each layer" in said
-        assert "docs/networks.md" in said
+        assert "docs/diagnose.md" in said
     else:
         assert said is None
 

@@ -123,6 +123,20 @@ def test_a_spectral_norm_of_no_certain_axis_is_refused():
     assert found.refused.keys() == {"net.weight"}
 
 
+@pytest.mark.parametrize("joined", ["net,{}", "net|{}", "['net']['{}']"])
+def test_parts_are_known_however_their_names_are_joined(joined):
+    g, kernel = NORMS[0]
+    stored = {joined.format("weight_g"): g, joined.format("weight_v"): STORED}
+    found = find_convolution(WeightsFile("net", stored, {}), "net")
+    expected = np.reshape(kernel, STORED.shape).transpose(2, 3, 1, 0)
+    np.testing.assert_allclose(found.kernel, expected, rtol=3e-6, atol=0)
+    assert len(found.parts) == 2
+    del stored[joined.format("weight_g")]
+    for layer in ("net", joined.format("weight_v")):
+        with pytest.raises(WeightsRefused, match=r"net.weight is re-parametrised"):
+            find_convolution(WeightsFile("net", stored, {}), layer)
+
+
 WEIGHT, GAIN = STORED, np.ones((3, 1, 1, 1), np.float32)
 REFUSED = [
     {"net.weight_g": np.ones((3, 2, 1, 1), np.float32), "net.weight_v": STORED},
@@ -149,11 +163,13 @@ REFUSED = [
     {"net.weight": np.ones((3, 2, 2, 1), np.int8), "net.scale": np.ones((), np.float32)},
     {"net.weight": WEIGHT, "net.weight_scale": np.ones(3, np.float32)},
 ]
-FLAX = [  # the names of nn.WeightNorm and nn.SpectralNorm around nn.Conv
+FLAX = [  # the names of nn.WeightNorm and nn.SpectralNorm around nn.Conv, and of Haiku
     ("params/{}net/kernel", "params/{}WeightNorm_0/net/kernel/scale"),
     ("params.{}net.kernel", "params.{}mine.net/kernel/scale"),
     ("{}net/kernel", "{}WeightNorm_0/net/kernel/scale"),
     ("params/{}net/kernel", "batch_stats/{}SpectralNorm_0/net/kernel/sigma"),
+    ("{}net/w", "sn_params_tree/{}net__w/u0"),  # of hk.SNParamsTree
+    ("top/~/{}net/w", "top/sn_params_tree/top__~__{}net__w/sigma"),
 ]
 
 

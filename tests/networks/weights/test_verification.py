@@ -16,10 +16,12 @@ from convattn.bounds.rounding import relative_error
 from convattn.bounds.score_error import score_error
 from convattn.bounds.two_layers import two_layers_bound
 from convattn.constructions.linear_map import linear_map
+from convattn.networks.recovered_kernel import recovery_size, uniform_part
 from convattn.networks.weights.verification import (
     Reference,
     _nothing_rounds,
     _own_rounding,
+    on_large_image,
     reference,
     reference_of_two,
     rounding_tolerance,
@@ -129,3 +131,59 @@ def test_a_comparison_passes_within_a_finite_bound() -> None:
     assert (found.route, found.error, found.bound, found.largest) == ("way", 2, 4, 0)
     with pytest.raises(ValueError, match="way gave shape"):
         given.compare("way", lambda images: jnp.zeros((1, 2)))
+
+
+def sparse(size: int) -> np.ndarray:
+    """A kernel with its taps at the corners and in the middle, and one in between."""
+    kernel = np.zeros((size, size, 1, 1), np.float32)
+    kernel[:: size // 2, :: size // 2] = np.arange(1, 10).reshape(3, 3, 1, 1)
+    return kernel
+
+
+@pytest.mark.parametrize("options", [{}, {"encoding": "quadratic"}, {"patch_size": 2}])
+def test_heads_that_look_beyond_the_kernel_show_on_a_large_image(options) -> None:
+    """On the smallest image of a 3 × 3 kernel they see zeros alone."""
+    layer = ca.conv_to_attention(sparse(11), form="limit", **options)
+    sides = recovery_size(layer, (3, 3), None)
+    near = sparse(11)[4:7, 4:7]
+    far = on_large_image(layer, near, sides)
+    assert far.distance > 0.9 > 1e-3 > far.rounding
+    assert on_large_image(layer, sparse(11), sides).distance == 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({"padding": padding} for padding in ("SAME", "VALID", "EDGE", "MEAN", "CIRCULAR")),
+        *({"stride": 2, "padding": p} for p in ("SAME", "SAME_TORCH", "REFLECT")),
+        {"patch_size": 2},
+        {"dilation": 2, "form": "limit"},
+        {"num_heads": "min"},
+    ],
+)
+def test_on_a_large_image_a_layer_is_its_convolution_up_to_rounding(options) -> None:
+    kernel = np.random.default_rng(0).normal(size=(3, 3, 2, 2)).astype(np.float32)
+    layer = ca.conv_to_attention(kernel, np.array([1e3, -7], np.float32), **options)
+    result = on_large_image(layer, kernel, recovery_size(layer, (3, 3), None))
+    assert result.distance <= result.rounding < 0.01
+    other = on_large_image(layer, 1.01 * kernel, recovery_size(layer, (3, 3), None))
+    assert other.distance > other.rounding
+
+
+@pytest.mark.parametrize("patch", [1, 2, 4])
+def test_the_uniform_part_is_seen_at_every_patch_size(patch) -> None:
+    kernel = np.random.default_rng(0).normal(size=(3, 3, 1, 1)).astype(np.float32)
+    layer = ca.conv_to_attention(kernel, form="limit", sharpness=16.0, patch_size=patch)
+    uniform, rounded = uniform_part(layer, kernel, recovery_size(layer, (3, 3), None))
+    assert uniform > 1e-5 > rounded
+
+
+@pytest.mark.parametrize(("form", "loses"), [("exact", False), ("limit", True)])
+def test_heads_that_mix_offsets_have_no_bound_here(form, loses) -> None:
+    kernel = np.random.default_rng(0).normal(size=(3, 3, 1, 1)).astype(np.float32)
+    layer = ca.conv_to_attention(kernel, patch_size=4, head_dim=6, num_heads="min", form=form)
+    with pytest.raises(
+        ValueError, match=r"makes heads that mix offsets, .*; leave it out"
+    ) as found:
+        reference(layer, kernel, None, (8, 8))
+    assert ("off by up to about ε + κu" in str(found.value)) is loses

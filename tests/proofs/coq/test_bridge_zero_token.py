@@ -10,8 +10,10 @@ from proofs.coq.computed_values import as_fraction, binary, rational
 
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.li_theorem1 import bias_construction
-from convattn.constructions.zero_token import zero_token_scores, zero_token_weights
+from convattn.constructions.register import limit_register
+from convattn.encodings.layer import AttentionLayer
 from convattn.encodings.quadratic import QuadraticEncoding
+from convattn.fast.dense import softmax_weights
 from convattn.operators.shifts import TokenGrid
 
 GRIDS = [((2, 3), (1, 1)), ((3, 1), (1, 0)), ((1, 2), (0, 2))]
@@ -24,6 +26,10 @@ def over_heads(entry: str, side, reach) -> str:
     for name, count in zip("xyji", counts, strict=True):
         entry = f"[seq {entry} | {name} <- iota 0 {count}]"
     return entry
+
+
+def with_register(encoding) -> AttentionLayer:
+    return AttentionLayer(encoding, None, None, register=limit_register(encoding))
 
 
 def over_keys(entry: str, side) -> str:
@@ -55,7 +61,7 @@ def test_biased_heads(coq_value, side, reach, number):
     expected = np.array(values).reshape(-1, grid.number_of_keys, grid.number_of_keys)
     scores = np.asarray(encoding.positional_scores(grid))
     bound = rounding(scores, grid.number_of_keys)
-    weights = zero_token_weights(encoding, grid)
+    weights = softmax_weights(with_register(encoding), grid, None)
     assert_within(weights, expected, bound)
     with pytest.raises(AssertionError):
         assert_within(weights, expected[::-1], bound)
@@ -69,7 +75,7 @@ def test_quadratic_heads(coq_value, side, reach, number):
     offsets = ConvolutionGeometry.of([2 * m + 1 for m in reach]).offsets
     alpha = 2 * np.log(float(number))
     encoding = QuadraticEncoding(jnp.full(len(offsets), alpha), jnp.asarray(offsets, jnp.float64))
-    assert_equal(zero_token_scores(encoding), np.full(len(offsets), -alpha / 2))
+    assert_equal(limit_register(encoding).scores, np.full(len(offsets), -alpha / 2))
     places = f"{side[0]} {side[1]} {reach[0]} {reach[1]} {binary(number)} y x i j"
     row = over_keys(f"squared_weight {places} k l", side)
     printed = coq_value(over_heads(f"({row}, squared_total {places})", side, reach))
@@ -78,7 +84,7 @@ def test_quadratic_heads(coq_value, side, reach, number):
     expected = np.array(values).reshape(-1, grid.number_of_keys, grid.number_of_keys)
     scores = np.asarray(encoding.positional_scores(grid))
     bound = rounding(scores, grid.number_of_keys)
-    weights = zero_token_weights(encoding, grid)
+    weights = softmax_weights(with_register(encoding), grid, None)
     assert_within(weights, expected, bound)
     with pytest.raises(AssertionError):
         assert_within(weights, expected[::-1], bound)

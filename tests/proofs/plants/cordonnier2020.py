@@ -221,4 +221,10 @@ PLANTS = [
         "ledger.evidence.model_size.HEADS",
         lambda original: 8,
     ),
+    (
+        "remarks",
+        "operations",
+        "fast.application.apply_attention",
+        lambda original: lambda layer, images, backend: original(layer, images, backend="dense"),
+    ),
 ]

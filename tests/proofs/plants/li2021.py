@@ -103,6 +103,13 @@ PLANTS = [
     ),
     ("fewer", "two heads on pixels", "ledger.evidence.exact_convolution", scaled(2)),
     ("fewer", "pixels against patches", "bounds.flattened_kernel.exact_rank", one_more),
+    ("encodings", "T5's buckets", "FURTHEST", replaced_by(256)),
+    ("encodings", "heads of T5", "BUCKETS", replaced_by(64)),
+    ("encodings", "nine offsets", "BUCKETS", replaced_by(512)),
+    ("encodings", "sinusoids", "frequencies", lambda original: lambda: 2 * np.pi * np.ones(32)),
+    ("encodings", "windows", "table_entry", lambda original: lambda at, n: at[..., 0] * n),
+    ("limitations", "kernels that take fewer", "ledger.evidence.exact_convolution", scaled(2)),
+    ("limitations", "two layers", "ledger.evidence.exact_convolution", scaled(2)),
     ("table1", "weights of the layers", "SIZES", replaced_by({"CMHSA": (12, 12, 64, 768, 3072)})),
     ("table1", "training times", "TIMES", replaced_by({"CMHSA-3": (45, 148, 98)})),
 ]

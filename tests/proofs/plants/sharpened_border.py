@@ -112,9 +112,34 @@ def outputs_one_token_early(original):
     return changed
 
 
+def louder_register(factor):
+    """Of a limit form."""
+
+    def change(original):
+        def changed(encoding):
+            register = original(encoding)
+            return replace(register, scores=factor * register.scores)
+
+        return changed
+
+    return change
+
+
+def one_share(original):
+    """Both heads of a pair give the register the same share."""
+
+    def changed(*given):
+        encoding, blocks, register = original(*given)
+        return encoding, blocks, replace(register, scores=0 * register.scores)
+
+    return changed
+
+
 ZERO_PADDING = "ledger.bounds.zero_padding"
 LAYER = "ledger.bounds.zero_padding"
-ZERO_TOKEN = "constructions.zero_token.zero_token_scores"
+LIMIT_REGISTER = "limit_register"
+CONVERTED_REGISTER = "constructions.conversion.limit_register"
+REGISTER = "constructions.conversion.register_construction"
 REGIMES = "constructions.table"
 UNSATURATED = "ledger.evidence.unsaturated_layers"
 ENCODINGS = "encodings"
@@ -129,9 +154,13 @@ PLANTS = [
     ("padding", "other kernels", f"{LAYER}.unequal_queries", always(None)),
     ("padding", "small grids on images", f"{LAYER}.available_offsets", all_available),
     ("padding", "small grids on images", "encodings.bias.BiasEncoding.scale", scaled(1.01)),
-    ("padding", "distance with a zero token", ZERO_TOKEN, scaled(0)),
-    ("padding", "distance with a zero token", ZERO_TOKEN, scaled(2)),
-    ("padding", "a zero token on images", ZERO_TOKEN, scaled(0)),
+    ("padding", "distance with a register", LIMIT_REGISTER, louder_register(0)),
+    ("padding", "distance with a register", LIMIT_REGISTER, louder_register(2)),
+    ("padding", "a register on images", CONVERTED_REGISTER, louder_register(0)),
+    ("registers", "pairs in fractions", "pair_factors", turned_around),
+    ("registers", "layers in fractions", REGISTER, one_share),
+    ("registers", "T + 1 heads are too few", "express", always(True)),
+    ("registers", "on images of many sizes", REGISTER, one_share),
     ("boundary", "the nearest key is unique", "best_scores", turned_around),
     ("boundary", "the mean in fractions", "corrected_maps", without_correction),
     ("boundary", "5 × 5 on 6 × 7 pixels", f"{REGIMES}.quadratic_construction", one_step_aside),

@@ -53,9 +53,9 @@ from convattn.fast.shift.offset_weights import (
     read_offsets,
 )
 from convattn.fast.shift.order import MIXED, cheapest_way, costs
-from convattn.fast.shift.shifted_products import shifted_products
+from convattn.fast.shift.shifted_products import shifted, shifted_products
 from convattn.operators.arrays import known_size
-from convattn.operators.shifts import TokenGrid, count, symbolic_axes
+from convattn.operators.shifts import Queries, TokenGrid, count, symbolic_axes
 
 _SYMBOLIC_SIDE = 32  # the tokens that an axis of symbolic size is expected to have
 
@@ -84,7 +84,11 @@ def refusal(layer: AttentionLayer, grid: TokenGrid, options: AttentionOptions) -
             "grid; build the encoding for images of that rank"
         )
     wanted = options.wanted or all_queries(grid)
-    if symbolic_axes(grid.queries) and interior(grid, encoding.offsets, wanted) != wanted:
+    is_inside = interior(grid, encoding.offsets, wanted) == wanted
+    furthest = max(offset[0] for offset in encoding.offsets)
+    if grid.ahead is not None and not (is_inside and furthest <= grid.ahead):
+        return "queries under its causal mask do not see every offset; use chunked or dense"
+    if symbolic_axes(grid.queries) and not is_inside:
         return (
             f"queries at the border, which do not see every offset with ring={grid.ring}, have "
             "weights of their own; leave ring out"
@@ -126,19 +130,22 @@ def attend(
     known = known_size(batch) * math.prod(known_size(size, _SYMBOLIC_SIDE) for size in kept)
     way = cheapest_way(layer, len(offsets), known, tokens.shape[-1])
     tokens, maps = read_values(layer, tokens, way, dtype, precision)
-    total = sum_of_tokens(tokens, len(box), dtype)
+    if grid.ahead is None:
+        total = sum_of_tokens(tokens, len(box), dtype)[:, None]
+    else:  # of the keys that each query sees
+        total = shifted(jnp.cumsum(tokens, axis=1, dtype=dtype), (grid.ahead,), box)
 
     def mapped(seen: Array, everywhere: Array) -> Array:
         """Σ_h (U_h + c_h Σ_k X_k) W_h for U `[batch, queries, heads, width]`."""
-        mixed = seen + everywhere[None, ..., None] * total[:, None]
+        mixed = seen + everywhere[None, ..., None] * total
         if maps is None:
             return mixed[:, :, 0]
         rows, below = mixed.reshape(-1, math.prod(mixed.shape[2:])), maps.reshape(-1, maps.shape[2])
         result = product("nk,ko->no", rows, below, dtype=dtype, precision=precision)
         return result.reshape(*mixed.shape[:2], -1)
 
-    def weights(present: np.ndarray) -> OffsetWeights:
-        found = offset_weights(encoding, grid, offsets, present)
+    def weights(present: np.ndarray, queries: Queries | None = None) -> OffsetWeights:
+        found = offset_weights(encoding, grid, offsets, present, queries)
         if maps is None:  # the heads differ in their weights alone
             found = OffsetWeights(*(part.sum(axis=0, keepdims=True) for part in found))
         return OffsetWeights(*(part.astype(dtype) for part in found))
@@ -152,14 +159,19 @@ def attend(
         edge = mapped(mixed_border(tokens, shares, offsets, border, dtype, precision), everywhere)
         if len(border) == math.prod(kept):
             return edge.reshape(batch, *kept, -1)
-    found = weights(np.ones((len(offsets), 1), bool))
+    found = weights(np.ones((len(offsets), 1), bool), queries=box[0])
     shares, everywhere = found.at_offsets[..., 0], found.everywhere.T
-    if way == "taps" and maps is not None and offsets:
+    if grid.ahead is not None:
+        slices = jnp.stack([shifted(tokens, offset, box) for offset in offsets], axis=1)
+        formula = "htn,btnxd->bnhd" if slices.shape[-2] == 1 else "htn,btnhd->bnhd"
+        seen = product(formula, found.at_offsets, slices, dtype=dtype, precision=precision)
+        inside = mapped(seen, everywhere)
+    elif way == "taps" and maps is not None and offsets:
         rows = maps.reshape(maps.shape[0], -1)
         taps = product("th,hk->tk", shares.T, rows, dtype=dtype).reshape(-1, *maps.shape[1:])
         inside = shifted_products(tokens[..., 0, :], taps, offsets, box, dtype, precision)
         mean_map = product("qh,hk->qk", everywhere, rows, dtype=dtype).reshape(maps.shape[1:])
-        once = product("bd,do->bo", total[:, 0], mean_map, dtype=dtype, precision=precision)
+        once = product("bd,do->bo", total[:, 0, 0], mean_map, dtype=dtype, precision=precision)
         inside = inside + _at_every_query(once, inside.shape[1:-1], dtype)
     else:
         inside = mapped(mixed_box(tokens, shares, offsets, box, dtype, precision), everywhere)

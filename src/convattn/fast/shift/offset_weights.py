@@ -22,8 +22,10 @@ at most A_q |X| + 2c Σ_P |X_(q+δ)|. And Σ_k X_k must not overflow.
 If no key but the offsets is left (N = n), b does not occur: a_δ = e^(s_δ - m)/Z and c = 0.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -31,7 +33,7 @@ from jax.export import is_symbolic_dim
 from jaxtyping import Bool, Float
 
 from convattn.encodings.base import OffsetTable
-from convattn.operators.shifts import Shift, TokenGrid
+from convattn.operators.shifts import Queries, Shift, TokenGrid, count
 
 
 class OffsetWeights(NamedTuple):
@@ -73,12 +75,14 @@ def offset_weights(
     grid: TokenGrid,
     offsets: tuple[Shift, ...],
     present: Bool[np.ndarray, "offsets patterns"],
+    queries: Queries | None = None,
 ) -> OffsetWeights:
     """a and c of every head, times its gain if it has one.
 
     Args:
         offsets: From `read_offsets`.
         present: Which of them are keys, for each pattern.
+        queries: Under a causal mask, those of the one pattern, each of which becomes one.
 
     >>> from convattn.encodings import BiasEncoding
     >>> encoding = BiasEncoding(jnp.array([[1.0]]), jnp.array(0.5), ((1,),))
@@ -90,9 +94,14 @@ def offset_weights(
     keys: Any = grid.number_of_keys  # or a symbol, which is a number in the program
     keys = jnp.asarray(keys) if is_symbolic_dim(keys) else keys
     spare = tuple(max(steps) + 1 for steps in zip(*encoding.offsets, strict=True))
-    scores = encoding.shift_scores(np.array([*offsets, spare]), keys)
+    table = partial(encoding.shift_scores, np.array([*offsets, spare]))
+    if grid.ahead is None or queries is None:
+        scores = table(keys)[..., None]
+    else:
+        keys = grid.visible_keys(queries.start + queries.step * jnp.arange(count(queries)))
+        scores = jax.vmap(table, out_axes=-1)(keys)
     scores = jnp.maximum(scores, jnp.finfo(scores.dtype).min)  # -∞ - (-∞) would be NaN
-    here, other = scores[:, :-1, None], scores[:, -1:, None]
+    here, other = scores[:, :-1], scores[:, -1:]
     left = keys - present.sum(axis=0)
     some = (left > 0)[None, None]
     highest = _largest(here, present[None], other, some)
@@ -111,16 +120,16 @@ def offset_weights(
 
 
 def _largest(
-    here: Float[Array, "heads offsets 1"],
-    present: Bool[np.ndarray, "1 offsets patterns"],
-    other: Float[Array, "heads 1 1"],
+    here: Float[Array, "heads offsets #queries"],
+    present: Bool[np.ndarray, "1 offsets #patterns"],
+    other: Float[Array, "heads 1 #queries"],
     some: Any,
-) -> Float[Array, "heads 1 patterns"]:
+) -> Float[Array, "heads 1 _"]:
     """m, the largest score that occurs; the softmax does not depend on it, nor do gradients."""
     among = jnp.where(present, here, -jnp.inf).max(axis=1, keepdims=True, initial=-jnp.inf)
     return lax.stop_gradient(jnp.maximum(among, jnp.where(some, other, -jnp.inf)))
 
 
-def _power(exponents: Float[Array, "heads #offsets patterns"], occurs: Any) -> Array:
+def _power(exponents: Float[Array, "heads #offsets _"], occurs: Any) -> Array:
     """e^x where it occurs and 0 elsewhere, with gradients that do not overflow elsewhere."""
     return jnp.exp(jnp.where(occurs, exponents, -jnp.inf))

@@ -42,6 +42,8 @@ _TYPICAL_REACH = 4  # of the windows that `work` prices where none are given
 
 def refusal(layer: AttentionLayer, grid: TokenGrid, options: AttentionOptions) -> str | None:
     """Why the layer has no windows, or what is wrong with those that are given."""
+    if grid.ahead is not None:
+        return "it has a causal mask, which windows do not know; use shift, chunked or dense"
     if layer.content is not None:
         return (
             "it has content scores, and no window of shifts holds their weight; use "

@@ -182,6 +182,11 @@ def window_mask(grid: TokenGrid, window: Window) -> Bool[np.ndarray, "*shifts"]:
     >>> window_mask(TokenGrid((3,), ((0, 0),)), ((-1, 5),)).tolist()
     [False, True, True, True, True]
     """
+    if grid.ahead is not None:
+        raise ValueError(
+            "grid has a causal mask, but expected none, as windows do not know it; use shift or "
+            "chunked"
+        )
     axes = [
         [low <= shift <= high for shift in shifts]
         for shifts, (low, high) in zip(grid.shift_ranges, window, strict=True)

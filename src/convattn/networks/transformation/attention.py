@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from convattn.constructions.conversion import conv_to_attention
-from convattn.constructions.options import UNIFORM_WEIGHT
+from convattn.constructions.options import BORDERS, UNIFORM_WEIGHT
 from convattn.constructions.tied import tied_layer
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.grouped import grouped_attention
@@ -33,8 +33,8 @@ class ConversionOptions:
     """The form of attention that convolutions take, and which of them take it.
 
     Attributes:
-        where, form, uniform_weight, sharpness, num_heads, head_dim, pointwise, backend, strict: As
-            for `with_attention`.
+        where, form, uniform_weight, sharpness, num_heads, head_dim, pointwise, backend, strict,
+            border: As for `with_attention`.
     """
 
     where: Callable[[Convolution], Any] | None = None
@@ -46,6 +46,7 @@ class ConversionOptions:
     pointwise: str = "attention"
     backend: str = "auto"
     strict: bool = False
+    border: str = "zeros"
 
     def __post_init__(self) -> None:
         """Check what can be checked without a kernel.
@@ -59,6 +60,7 @@ class ConversionOptions:
             "pointwise": ("attention", "keep"),
             "backend": ("auto", *(name for name in BACK_ENDS if name not in _UNSUITABLE)),
             "strict": (False, True),
+            "border": tuple(BORDERS),
         }
         for name, expected in choices.items():
             if getattr(self, name) not in expected:
@@ -133,6 +135,7 @@ class ConversionOptions:
                 stride=convolution.stride,
                 dilation=convolution.dilation,
                 padding=convolution.padding,
+                border=self.border,
                 **options,
             )
         except ValueError as error:
@@ -145,7 +148,7 @@ class ConversionOptions:
             ValueError: As `layer` does.
         """
         exact = self.form != "limit" and self.head_dim is None and self.num_heads is None
-        if not exact or self.backend not in ("auto", "shift"):
+        if not exact or self.border != "zeros" or self.backend not in ("auto", "shift"):
             return self.layer(convolution, kernel)
         sizes = convolution.stride, convolution.dilation, convolution.padding
         try:

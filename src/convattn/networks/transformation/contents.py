@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
+import numpy as np
 from jax import lax
 from jax.extend import core
 from jax.extend.core import primitives
@@ -83,6 +84,40 @@ _ARRAY_OPERATIONS = frozenset(_UNLISTED) | {
     for value in vars(module).values()
     if isinstance(value, core.Primitive)
 }
+
+
+def remaining_convolutions(function: Any, *arguments: Any) -> tuple[str, ...] | None:
+    """The convolutions of a function that are not those of attention; None if it does not trace.
+
+    The arrays among the arguments are traced, so that a function that was compiled ahead of time
+    shows: it takes no tracers, and is named as not seen into where it takes what they hold. A model
+    that needs the values of its arguments is traced with these.
+
+    >>> import jax.numpy as jnp
+    >>> def blur(image): return jnp.convolve(image, jnp.ones(3))
+    >>> remaining_convolutions(blur, jnp.ones(5))
+    ('kernel (3, 1, 1)',)
+    """
+    leaves, tree = jax.tree.flatten(arguments)
+    arrays = {
+        place: leaf for place, leaf in enumerate(leaves) if isinstance(leaf, jax.Array | np.ndarray)
+    }
+
+    def of_arrays(arrays: dict[int, Any]) -> Any:
+        inputs = [arrays.get(place, leaf) for place, leaf in enumerate(leaves)]
+        return function(*jax.tree.unflatten(tree, inputs))
+
+    unseen: tuple[str, ...] = ()
+    try:
+        traced = jax.make_jaxpr(of_arrays)(arrays)
+    except Exception as error:
+        if "compiled for a particular signature" in str(error):
+            unseen = (f"inside a function compiled ahead of time, {_NOT_SEEN_INTO}",)
+        try:
+            traced = jax.make_jaxpr(lambda: function(*arguments))()
+        except Exception:  # the model's own: what it does with values is not ours to know
+            return None
+    return (*convolutions_in(traced.jaxpr), *unseen)
 
 
 def convolutions_in(jaxpr: Any, name: str = "") -> Iterator[str]:

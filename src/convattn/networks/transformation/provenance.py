@@ -14,6 +14,8 @@ import re
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.extend import core
 
@@ -123,6 +125,8 @@ def _of_array(array: Any) -> str | None:
         return None
     if is_traced(array):  # the same one, as long as the trace that it belongs to
         return f"traced {id(array)}"
+    if jnp.issubdtype(getattr(array, "dtype", bool), jax.dtypes.prng_key):
+        return f"{array.dtype} {_of_array(jax.random.key_data(array))}"
     held = np.asarray(array)
     if held.dtype == object:
         return None

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from convattn.networks.transformation.contents import convolutions_in, is_not_seen_into
+from convattn.networks.transformation.contents import is_not_seen_into
 from convattn.operators.arrays import is_traced
 
 _VERDICTS = {
@@ -32,7 +32,8 @@ class LayerReport:
             all its calls, or None where these could not be seen: inside of a transformation such as
             `vmap`, or where the example does not reach the layer.
         bound: The derived bound on it; None also for the limit form, and for dtypes below float32.
-        largest: The largest output of the convolution in absolute value.
+        largest: The largest output of the convolution in absolute value; zero where its images are
+            zeros, on which any kernel would give the same.
     """
 
     path: str
@@ -46,11 +47,12 @@ class LayerReport:
     def passed(self) -> bool | None:
         """Whether the difference is within the bound; None where one of them is not known.
 
-        None also where zeros would be within it: where it is as large as the largest output.
+        None also where zeros would be within it: where it is as large as the largest output, as it
+        is where all outputs are zeros.
         """
         if self.difference is None or self.bound is None:
             return None
-        if self.difference <= self.bound and self.largest and self.bound >= self.largest:
+        if self.difference <= self.bound and self.bound >= _or_infinite(self.largest):
             return None
         return self.difference <= self.bound
 
@@ -104,24 +106,32 @@ class RecoveredLayer:
         path: Where it stands in the model.
         distance: The largest difference of the outputs, relative to the largest output of the
             layer.
+        elsewhere: The same on a random image of `image_size`, which is another size than that of
+            the example, since a layer may be a convolution at one size alone.
         uniform: The part of the layer that every output takes from the mean of the whole image,
             relative to the kernel, both in the Frobenius norm. No convolution has one. Of an exact
             layer that was not trained, the uniform head cancels it up to rounding.
         on_own_inputs: Whether the distance is that on all inputs that the layer has in the model;
             else it is that on a random image: without an example, or where the inputs could not be
-            seen.
+            seen or were zeros, which tell nothing.
     """
 
     path: str
     distance: float
     uniform: float
     on_own_inputs: bool = False
+    elsewhere: float | None = None
+    image_size: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         """One line."""
         line = f"distance {self.distance:.2e}"
         if not self.on_own_inputs:
             line += " on a random image"
+        if self.on_own_inputs and self.elsewhere is not None:
+            line += f", {self.elsewhere:.2e} on a random image"
+        if self.image_size:
+            line += f" of {' × '.join(map(str, self.image_size))} pixels"
         if self.uniform > 1e-6:
             line += f"  the uniform head no longer cancels: {self.uniform:.2g} of the kernel"
         return line
@@ -138,7 +148,9 @@ class Report:
         largest: The largest output in absolute value.
         same_class: Whether the largest entry of the last axis is the same everywhere.
         left: The convolutions that the model still computes, one line each, and what is not seen
-            into and may hold some, such as callbacks; None where it could not be traced.
+            into and may hold some, such as callbacks; None where it could not be traced. What a
+            function of PyTorch convolves in a thread of Python's, outside of all modules, is not
+            seen.
         entries: Of some entries of the outputs, those that differ most and the largest, the
             difference and the derived bound on it; empty where there is none.
         without_rule: What no bound is derived for, such as a primitive; None where there is one.
@@ -169,14 +181,18 @@ class Report:
         every layer is within its bound, and so are the entries, or the rest of the model is the
         same and the outputs are near, within √ε of the largest. None else: something has no bound,
         as layers of the limit form or below float32, layers whose inputs could not be seen, and
-        those that went back to convolutions; a bound is as large as the largest output; or the
+        those that went back to convolutions; a bound is as large as the largest output, as it
+        is where an example of zeros gives zeros, in a layer or at the end; or the
         function jumps, and its program differs by more than the two runs that are bounded.
+
+        All this is said of the example alone. Of a model of modules whose kernels follow an
+        argument or the input, and on the example are those that it holds, attention does not.
         """
         layers = [getattr(layer, "passed", None) for layer in self.layers]
         finite = self.difference is None or bool(np.isfinite(self.difference))
         if not finite or False in layers or any(found > bound for found, bound in self.entries):
             return False
-        if self.entries and self.largest and (self.bound or 0.0) >= self.largest:
+        if self.entries and (self.bound or 0.0) >= _or_infinite(self.largest):
             return None  # zeros would be within such a bound
         if self.entries and (self.difference or 0.0) > (self.bound or 0.0):
             return (
@@ -205,6 +221,13 @@ class Report:
             )
         elif self.without_rule is not None:
             lines.append(f"no bound on the outputs: none for {self.without_rule}")
+        zeros = [layer.path for layer in self.layers if getattr(layer, "largest", None) == 0]
+        if zeros or self.largest == 0:
+            paths = ", ".join(zeros) or "the model"
+            lines.append(
+                f"zeros tell nothing: the images or the outputs of {paths} are all zeros on this "
+                "example; give another one, such as noise"
+            )
         if self.left is None:
             lines.append("the model could not be traced, so convolutions in functions are not seen")
         else:
@@ -216,6 +239,15 @@ class Report:
             if unseen:
                 lines.append(f"what may hold convolutions: {', '.join(unseen)}")
         return "\n".join(lines)
+
+
+def _or_infinite(value: float | None) -> float:
+    return float("inf") if value is None else value
+
+
+def largest_told(images: Any, outputs: Any) -> float:
+    """The largest output; zero where all images are zeros, whatever the bias is."""
+    return largest([outputs]) if largest([images]) != 0 else 0.0
 
 
 def number(value: float | None) -> str:
@@ -276,17 +308,3 @@ def _is_key(array: Any) -> bool:
 def largest(arrays: Sequence[Any]) -> float:
     """The largest entry in absolute value; not a number if one is not."""
     return float(np.max([np.abs(np.asarray(array)).max(initial=0) for array in arrays]))
-
-
-def remaining_convolutions(function: Any, *arguments: Any) -> tuple[str, ...] | None:
-    """The convolutions of a function that are not those of attention; None if it does not trace.
-
-    >>> def blur(image): return jnp.convolve(image, jnp.ones(3))
-    >>> remaining_convolutions(blur, jnp.ones(5))
-    ('kernel (3, 1, 1)',)
-    """
-    try:
-        traced = jax.make_jaxpr(lambda: function(*arguments))()
-    except Exception:  # the model's own: what it does with values is not ours to know
-        return None
-    return tuple(convolutions_in(traced.jaxpr))

@@ -27,6 +27,7 @@ def with_attention(
     pointwise: str = "attention",
     backend: str = "auto",
     strict: bool = False,
+    border: str = "zeros",
 ) -> Callable[..., Any]:
     """A function with the same arguments and outputs, its convolutions computed as attention.
 
@@ -59,6 +60,8 @@ def with_attention(
         strict: Whether a convolution that is not converted is an error, but for those that `where`
             and `pointwise` leave. What cannot be seen into, such as a callback, is none; the report
             of `attention_of` names it.
+        border: As for `conv_to_attention`: `"register"` refuses convolutions with another padding
+            than zeros as far as the kernel reaches; leave these out with `where`.
 
     Returns:
         The function. Convolutions of three axes, of integers, of complex numbers, of eight bits and
@@ -92,6 +95,7 @@ def with_attention(
         pointwise,
         backend,
         strict,
+        border,
     )
 
     evaluation = Attending(options)

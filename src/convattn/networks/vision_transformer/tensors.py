@@ -77,7 +77,7 @@ def find_places(
             sides = ", ".join("any" if side is None else str(side) for side in expected)
             problems.append(f"{name} has shape {shape}, expected ({sides})")
     what = f"the tensors of {file.name} are not those of a vision transformer that is read"
-    refuse(problems, f"{what} ({naming.name}'s names; for others see docs/networks.md)")
+    refuse(problems, f"{what} ({naming.name}'s names; for others see docs/diagnose.md)")
     return places, sizes
 
 

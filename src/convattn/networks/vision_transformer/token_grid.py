@@ -24,7 +24,13 @@ def require_room(numbers: int, stored: int, what: str) -> None:
 
 
 def token_grid(model: VisionTransformer, image_size: tuple[int, int] | None) -> tuple[int, int]:
-    """The rows and columns of tokens: of images of that size, or a square as the model has it."""
+    """The rows and columns of tokens: of images of that size, or a square as the model has it.
+
+    Raises:
+        ValueError: Where the model has other positions or tables than for that size; without a
+            size, where it has none, and where positions for n × n tokens may as well be those of
+            n - 1 by n + 1 patches and a class token.
+    """
     patch, others = model.patch.shape[2], len(model.prefix)
     tables = [t for t in (model.table, model.blocks[0].get("table")) if t is not None]
     rows = len(tables[0]) - 3 if tables else None
@@ -44,6 +50,13 @@ def token_grid(model: VisionTransformer, image_size: tuple[int, int] | None) -> 
         problem = "the model has neither positions nor tables that would say it"
     elif any(side % patch or not side for side in size):
         problem = f"patches of {patch} × {patch} do not divide it"
+    elif image_size is None and not tables and (other := _near_square(tokens, known, others)):
+        raise ValueError(
+            f"no image size: the model has positions for {known} tokens, which are {grid[0]} × "
+            f"{grid[1]} patches without the {others} before them, or {other[0]} × {other[1]} or "
+            f"{other[1]} × {other[0]} patches with them; give images or image_size (--image-size), "
+            f"such as {size[0]} by {size[1]} pixels"
+        )
     elif known not in (None, tokens, tokens + others):
         problem = f"the model has positions for {known} tokens, {others} of them not patches"
     elif rows not in (None, shifts) or (tables and others != 1):
@@ -55,6 +68,21 @@ def token_grid(model: VisionTransformer, image_size: tuple[int, int] | None) -> 
     raise ValueError(
         f"{got}: {tokens} patches in {grid[0]} × {grid[1]}, but {problem}; give images of the size "
         "that the model was trained with, resized beforehand"
+    )
+
+
+def _near_square(patches: int, known: int | None, others: int) -> tuple[int, int] | None:
+    """Sides that differ by two at most, of which positions of a square may be with those before.
+
+    >>> _near_square(169, 169, 1), _near_square(196, 196, 5)
+    ((12, 14), None)
+    """
+    if not others or known != patches:
+        return None
+    left = patches - others
+    side = math.isqrt(max(left, 0))
+    return next(
+        ((side, side + more) for more in range(3) if side and side * (side + more) == left), None
     )
 
 

@@ -5,8 +5,12 @@ around it, and the weight is not what the module computes with. Their names are 
 
 - in the kernel's own module, and in those inside it, only names that change nothing are taken: the
   bias, a norm with running statistics behind the convolution, the slots of an optimiser;
-- in the module around it, what is named like an adapter, and, where there is no third module, what
-  has the shape of a factor of the kernel or of a pair whose product has the kernel's size.
+- in the module around it, what is named like an adapter or as a gain of the kernel, what has its
+  shape or that of a gain of each output channel, `[out, 1, …]`, and, where there is no third
+  module, what has the shape of a factor of the kernel or of a pair whose product has its size;
+- anywhere else, as in a tree of masks beside that of the parameters, what is nearer to this kernel
+  by its name than to others, and is a mask of zeros and ones, is named as a mask or an adapter, or
+  stands below the kernel's own name, as a norm of it does.
 
 Other modules of the module around it, such as the norm and the next convolution of a block, are
 ordinary.
@@ -18,15 +22,15 @@ from math import prod
 
 import numpy as np
 
+from convattn.networks.weights.names import bare, renamed
+from convattn.networks.weights.other_trees import ADAPTER, SLOT, in_another_tree
+
 _SEPARATOR = re.compile(r"[./]")
 KERNEL = re.compile(r"(?P<stem>|.*[_-])(kernel|weight|filter|w)s?", re.IGNORECASE)
 BIAS = re.compile(r"[_./-]?(b|bias|biases)", re.IGNORECASE)
-_SLOT = re.compile(
-    r"(kernel|weight|bias)[./](Adam|Momentum|RMSProp|Adagrad|\w+MovingAverage)(_\d+)?"
-)
 _RUNNING = re.compile(r"(running|moving)_(mean|var|variance)")
 _OF_A_NORM = re.compile(rf"weight|bias|gamma|beta|scale|num_batches_tracked|{_RUNNING.pattern}")
-_ADAPTER = re.compile(r"(.*_)?(lora|loha|lokr|hada|dora|vera|ia3|boft|oft)(_.*)?", re.IGNORECASE)
+_OF_THE_KERNEL = re.compile(r"(log_)?(kernel|weight|filter)s?_\w*(gain|scal|mul|factor|norm|g)\w*")
 _REMEDIES = {  # how a framework puts what it computes in the kernel's place, by what stands beside
     r"lora|loha|lokr|hada|dora|vera|ia3|oft": (
         "merge the adapter, as merge_and_unload() of PEFT and fuse_lora() of diffusers do"
@@ -59,34 +63,46 @@ def changing(
     >>> changing({"conv.weight": kernel, **beside}, "conv.weight", "conv.bias", 8)
     ['conv.gain']
     """
+    real = renamed(arrays, lambda name: name.replace(".", "/"))
+    named = {name: arrays[own] for name, own in real.items()}
+    slashed = {own: name for name, own in real.items()}
+    names = _changing(named, slashed[kernel], slashed.get(bias or ""), channels, with_bias)
+    return [real[name] for name in dict.fromkeys(names)]
+
+
+def _changing(
+    arrays: Mapping[str, np.ndarray],
+    kernel: str,
+    bias: str | None,
+    channels: int,
+    with_bias: bool,
+) -> Iterator[str]:
+    """The same for names whose parts are joined by slashes alone."""
     start, last = _split(kernel)
-    word = KERNEL.fullmatch(_plain(last))
-    stem = start + (word["stem"].rstrip("_-") if word else _plain(last))
+    word = KERNEL.fullmatch(bare(last))
+    stem = start + (word["stem"].rstrip("_-") if word else bare(last))
     others = {name: array for name, array in arrays.items() if name not in (kernel, bias)}
     own = {name: name[len(stem) :] for name in others if _is_inside(name, stem)}
     norms = {
         above
         for name, inside in own.items()
         for above, part in [_split(inside)]
-        if above and _RUNNING.fullmatch(_plain(part))
+        if above and _RUNNING.fullmatch(bare(part))
     }
-    unknown = [
-        name
-        for name, inside in own.items()
+    for name, inside in own.items():
         if not (
-            (not with_bias and BIAS.fullmatch(_plain(inside)))
-            or _SLOT.fullmatch(_plain(inside))
-            or (_split(inside)[0] in norms and _OF_A_NORM.fullmatch(_plain(_split(inside)[1])))
+            (not with_bias and BIAS.fullmatch(bare(inside)))
+            or SLOT.fullmatch(bare(inside))
+            or (_split(inside)[0] in norms and _OF_A_NORM.fullmatch(bare(_split(inside)[1])))
             or _is_applied(arrays[kernel], others[name], inside)
-        )
-    ]
-    if stem != start or not start:
-        return unknown
-    around, module = _split(start[:-1])
-    beside = {
-        name: name[len(around) :] for name in others if name.startswith(around) and name not in own
-    }
-    return [*unknown, *_of_the_wrapper(arrays[kernel], channels, module, beside, others)]
+        ):
+            yield name
+    elsewhere = {name: array for name, array in others.items() if name not in own}
+    yield from in_another_tree(kernel, arrays[kernel], elsewhere)
+    if stem == start and start:
+        around, module = _split(start[:-1])
+        beside = {name: name[len(around) :] for name in elsewhere if name.startswith(around)}
+        yield from _of_the_wrapper(arrays[kernel], channels, module, beside, others)
 
 
 def merge_hint(names: list[str]) -> str:
@@ -112,11 +128,11 @@ def _of_the_wrapper(
     arrays: Mapping[str, np.ndarray],
 ) -> Iterator[str]:
     """What of the module around changes the kernel, by its names below that module."""
-    first = {name: _SEPARATOR.split(_plain(inside))[0] for name, inside in beside.items()}
+    first = {name: _SEPARATOR.split(bare(inside))[0] for name, inside in beside.items()}
     modules = {
         first[name]
         for name, inside in beside.items()
-        if _split(inside)[0] and not _ADAPTER.fullmatch(first[name])
+        if _split(inside)[0] and not ADAPTER.fullmatch(first[name])
     }
     large = [name for name in beside if arrays[name].ndim > 1]
     shapes = [arrays[name].shape for name in large]
@@ -132,9 +148,11 @@ def _of_the_wrapper(
             continue  # it is that module's
         elif (
             child.startswith(f"{module}_")
-            or _ADAPTER.fullmatch(child)
+            or ADAPTER.fullmatch(child)
+            or (_OF_THE_KERNEL.fullmatch(child) and child == bare(beside[name]))
             or (module == "module" and arrays[name].size != 1)
-            or (not modules and _is_factor(kernel, channels, arrays[name], _plain(child)))
+            or (child == bare(beside[name]) and _is_aligned(kernel, channels, arrays[name]))
+            or (not modules and _is_factor(kernel, channels, arrays[name], bare(child)))
         ):
             yield name
 
@@ -155,6 +173,17 @@ def _is_factor(kernel: np.ndarray, channels: int, array: np.ndarray, name: str) 
         side in (1, full) for side, full in zip(array.shape, kernel.shape, strict=True)
     )
     return is_aligned or array.shape == (channels, 1)
+
+
+def _is_aligned(kernel: np.ndarray, channels: int, array: np.ndarray) -> bool:
+    """Whether it has the kernel's shape, or that of a gain of each output channel, `[out, 1, …]`.
+
+    >>> kernel = np.ones((8, 4, 3, 3))
+    >>> [_is_aligned(kernel, 8, np.ones(shape)) for shape in ((8, 1, 1, 1), (8,), (1, 1, 1, 8))]
+    [True, False, False]
+    """
+    gain = (channels, *(1,) * (kernel.ndim - 1))
+    return array.shape == kernel.shape or (array.shape == gain and len(kernel) == channels > 1)
 
 
 def _is_pair(kernel: tuple[int, ...], one: tuple[int, ...], other: tuple[int, ...]) -> bool:
@@ -183,11 +212,6 @@ def _is_inside(name: str, stem: str) -> bool:
     rest = name.removeprefix(stem)
     ends = not stem or stem[-1] in "./" or rest[:1] in ("_", "-", ".", "/")
     return name.startswith(stem) and ends
-
-
-def _plain(name: str) -> str:
-    """Without the number that Keras and TensorFlow put behind a variable."""
-    return re.sub(r":\d+$", "", name)
 
 
 def _split(name: str) -> tuple[str, str]:

@@ -39,6 +39,7 @@ def check_layer(layer: AttentionLayer | TwoLayers) -> None:
     for name, most in MOST_STEPS.items():
         per_axis(getattr(layer, name), axes, name, most=most)
     check_ring(layer.ring, axes)
+    layer.check_causal()
     if layer.padding is not None:
         _check_padding(layer, layer.padding, axes)
     heads, pixels = layer.heads, math.prod(layer.patch_size)
@@ -59,6 +60,9 @@ def check_layer(layer: AttentionLayer | TwoLayers) -> None:
         first = layer.value if layer.value is not None else layer.output
         if first is not None:
             _same(layer.content.query.shape[1], first.shape[1], "the features of content and maps")
+    if layer.register is not None:
+        check_parts(layer.register, "register")
+        _same(layer.register.scores.shape[0], heads, "the heads of register and of encoding")
     grid = TokenGrid((1,) * axes, layer.ring)
     scores = jax.eval_shape(lambda: layer.encoding.positional_scores(grid))
     _same(scores.shape[0], heads, "the heads of the scores and of encoding")

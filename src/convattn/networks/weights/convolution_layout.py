@@ -17,91 +17,31 @@ import numpy as np
 
 from convattn.files import shown
 from convattn.networks.weights.beside_kernel import changing, merge_hint
+from convattn.networks.weights.bias_names import (
+    KERNEL_NAMES,
+    OUTPUT_MARK,
+    SEPARATORS,
+    bias_name,
+    split,
+)
 from convattn.networks.weights.files import WeightsFile
 from convattn.networks.weights.fixed_size import METADATA
 from convattn.networks.weights.formats import WeightsRefused
-from convattn.networks.weights.names import looks_like, prefixes_of
+from convattn.networks.weights.names import (
+    looks_like,
+    name_of_variable,
+    plain_name,
+    prefixes_of,
+)
 from convattn.networks.weights.stored_layer import FORMAT
-from convattn.operators.kernel_layout import looks_like_pytorch, reading
+from convattn.operators.kernel_layout import (
+    looks_like_other_taps,
+    looks_like_pytorch,
+    reading,
+)
 
-_KERNEL_NAMES = {"kernel": "hwio", "weight": "oihw"}
-_SEPARATORS = (".", "/")
 # As modules of Big Transfer, timm, NFNets and diffusion models are called.
 _STANDARDISED = re.compile(r"standardi[sz]ed|std_?conv|ws_?conv|weight_?standard")
-_OUTPUT_MARK = ":0"  # of the variables of Keras and TensorFlow, as in conv2d/kernel:0
-WORDS = r"kernels?|weights?|filters?|wgt|w|bias(es)?|bs"
-_BIAS_LIKE = re.compile(r"(?P<prefix>|.*[_-])(b|bias|biases)(:\d+)?", re.IGNORECASE)
-
-
-def bias_name(file: WeightsFile, kernel_name: str, channels: int) -> str | None:
-    """`NAME.bias` or `NAME/bias` beside `NAME.weight` or `NAME/kernel`; `bias` beside `weight`.
-
-    Args:
-        kernel_name: What the file calls the kernel; with Keras's `:0` behind it, so has the bias.
-        channels: Of the convolution's output.
-
-    Returns:
-        None if there is no bias.
-
-    >>> import numpy as np
-    >>> bias_name(WeightsFile("net", {"conv/bias:0": np.ones(8)}, {}), "conv/kernel:0", 8)
-    'conv/bias:0'
-    """
-    plain = kernel_name.removesuffix(_OUTPUT_MARK)
-    end = kernel_name[len(plain) :]
-    for mark in _SEPARATORS:
-        head, _, tail = plain.rpartition(mark)
-        if tail in _KERNEL_NAMES:
-            name = f"{head}{mark}bias{end}" if head else f"bias{end}"
-        else:
-            name = f"{plain}{mark}bias{end}"
-        file.require_no_part(name)
-        if name in file.arrays:
-            return name
-    for name, array in file.arrays.items():
-        is_row = array.size == channels and channels in array.shape
-        if is_row and name != kernel_name and _may_be_bias(name, plain):
-            raise WeightsRefused(
-                f"{file.name} holds {shown(name)} {array.shape} beside {shown(kernel_name)}, which "
-                "may be its bias under a name that is not known here; give the bias with --bias "
-                "FILE (zeros for none)"
-            )
-    return None
-
-
-def split(name: str) -> tuple[str, str]:
-    """What stands before and after the last separator.
-
-    >>> split("stem.conv/kernel"), split("kernel")
-    (('stem.conv', 'kernel'), ('', 'kernel'))
-    """
-    at = max(name.rfind(mark) for mark in _SEPARATORS)
-    return name[: max(at, 0)], name[at + 1 :]
-
-
-def _may_be_bias(name: str, kernel_name: str) -> bool:
-    """Whether the names agree up to their last words, and that of one means a bias.
-
-    Or they are the same but for words that mean a bias and words that mean a kernel; or they end in
-    numbers, that of the bias in the next one.
-
-    >>> others = ("net/b", "net/b_1", "b/b_1", "net/w_2", "net/a", "other/b_2")
-    >>> [_may_be_bias(name, "net/w_1") for name in others]
-    [True, True, False, True, False, False]
-    """
-    (beside, last), (parent, own) = split(name), split(kernel_name)
-    match = _BIAS_LIKE.fullmatch(last) if beside == parent else None
-    stem = None if match is None else match["prefix"].replace("-", "_")
-    if stem is not None and f"{own}_".replace("-", "_").startswith(stem):
-        return True
-    number = re.search(r"\d+$", kernel_name)
-    following = number and f"{kernel_name[: number.start()]}{int(number[0]) + 1}"
-    return name == following or _without_words(name) == _without_words(kernel_name)
-
-
-def _without_words(name: str) -> str:
-    """A name in which a kernel and its bias are called the same."""
-    return re.sub(WORDS, "b", name.removesuffix(_OUTPUT_MARK).lower())
 
 
 AXES = {"hwio": (-2, -1), "oihw": (1, 0), "ohwi": (-1, 0)}  # where in and out stand
@@ -162,6 +102,7 @@ def find_convolution(
     if layout not in (*LAYOUTS, "auto"):
         raise WeightsRefused(f"layout={layout!r}, but expected auto, {' or '.join(LAYOUTS)}")
     _refuse_attention(file)
+    file = file.with_plain_names()
     name = _kernel_name(file, layer)
     kernel = file[name]
     label = f"{file.name}: {shown(name)}" if name else file.name
@@ -181,7 +122,8 @@ def find_convolution(
             f"{file[name].shape} read as {order} has {kernel.shape[-1]} output channels; "
             + (f"is the layout {' or '.join(fits)}?" if fits else "give another with --bias FILE")
         )
-    unread = {part: np.empty(0) for part, of in file.parts.items() if of in file.refused}
+    parts_of_refused = [part for part, of in file.parts.items() if of in file.refused]
+    unread = dict.fromkeys([*parts_of_refused, *file.refused], np.empty(0))
     if others := changing({**file.arrays, **unread}, name, beside, kernel.shape[-1], with_bias):
         listed = ", ".join(shown(other, 100) for other in others[:6])
         raise WeightsRefused(
@@ -196,14 +138,31 @@ def find_convolution(
 
 
 def _warning(stored: np.ndarray, order: str) -> str | None:
-    other = "oihw" if order == "hwio" else "hwio"
-    shape, turned = (_from_layout(stored, each).shape for each in (order, other))
-    if not looks_like_pytorch(shape) or looks_like_pytorch(turned):
+    shapes = {each: np.moveaxis(stored, AXES[each], (-2, -1)).shape for each in LAYOUTS}
+    other = _likelier(shapes, order)
+    if other is None:
         return None
     return (
-        f"warning: {stored.shape} is read as {order}: {reading(shape)}. As {other} it is "
-        f"{reading(turned)}: then give --layout {other}"
+        f"warning: {stored.shape} is read as {order}: {reading(shapes[order])}. As {other} it is "
+        f"{reading(shapes[other])}: then give --layout {other}"
     )
+
+
+def _likelier(shapes: dict[str, tuple[int, ...]], order: str) -> str | None:
+    """The layout that the shape is rather of, by how it reads in each; None for the same.
+
+    >>> shapes = {"hwio": (32, 3, 3, 16), "oihw": (3, 16, 3, 32), "ohwi": (3, 3, 16, 32)}
+    >>> _likelier(shapes, "oihw"), _likelier(shapes, "hwio"), _likelier(shapes, "ohwi")
+    ('ohwi', 'ohwi', None)
+    """
+    first, second = ("ohwi", "oihw") if order == "ohwi" else ("oihw", "ohwi")
+    is_rather_second = looks_like_other_taps(shapes[first], shapes[second])
+    rows, columns = shapes["hwio"][:2]
+    if order == first and is_rather_second and (len(shapes[order]) == 3 or rows != columns):
+        return second
+    other = "hwio" if order != "hwio" else second if is_rather_second else first
+    is_other = looks_like_pytorch(shapes[order]) and not looks_like_pytorch(shapes[other])
+    return other if is_other else None
 
 
 def _from_layout(kernel: np.ndarray, layout: str) -> np.ndarray:
@@ -237,13 +196,16 @@ def _kernel_name(file: WeightsFile, layer: str | None) -> str:
                 f"{file.listing()}"
             )
         return kernels[0]
+    layer = next(
+        (n for n in (layer, name_of_variable(layer)) if n in file.arrays), plain_name(layer)
+    )
     if layer in file.arrays:
         return layer
     names = [
         f"{layer}{mark}{kind}{end}"
-        for mark in _SEPARATORS
-        for kind in _KERNEL_NAMES
-        for end in ("", _OUTPUT_MARK)
+        for mark in SEPARATORS
+        for kind in KERNEL_NAMES
+        for end in ("", OUTPUT_MARK)
     ]
     for name in (layer, *names):
         file.require_no_part(name)
@@ -296,10 +258,10 @@ def _told(file: WeightsFile, name: str, stem: str, kernel: np.ndarray) -> tuple[
             "module makes (W - mean)/std of the kernel at each call, but expected the kernel that "
             "is applied; store that one, or, if it is, say so with --layout"
         )
-    last = split((name or stem).removesuffix(_OUTPUT_MARK))[1]
+    last = split((name or stem).removesuffix(OUTPUT_MARK))[1]
     framework = file.metadata.get("format")
-    if last in _KERNEL_NAMES and framework != "mlx":
-        return _KERNEL_NAMES[last], f"told from the name {last!r}"
+    if last in KERNEL_NAMES and framework != "mlx":
+        return KERNEL_NAMES[last], f"told from the name {last!r}"
     if framework in FRAMEWORKS:
         return FRAMEWORKS[framework], f"told from the file's metadata format={framework!r}"
     axes = ("K, K, ", ", K, K") if kernel.ndim == 4 else ("K, ", ", K")

@@ -13,6 +13,7 @@ import numpy as np
 
 from convattn.files import read_file, shown
 from convattn.networks.weights.formats import WeightsRefused, read_npy, read_npz, read_safetensors
+from convattn.networks.weights.names import name_of_variable, plain_name, renamed
 from convattn.networks.weights.pickles import refused_pickle
 from convattn.networks.weights.reparametrisation import computed
 
@@ -46,6 +47,25 @@ class WeightsFile:
     def __post_init__(self) -> None:
         for attribute, value in computed(self.arrays)._asdict().items():
             object.__setattr__(self, attribute, value)
+
+    def with_plain_names(self) -> "WeightsFile":
+        """The same with a dot or slash between the parts of all names (`name_of_variable`).
+
+        >>> file = WeightsFile("net", {"['conv']['kernel']": np.ones((3, 3, 4, 8))}, {})
+        >>> [*file.with_plain_names().arrays]
+        ['conv.kernel']
+        """
+        names = renamed(self.arrays, name_of_variable)
+        if all(plain == name for plain, name in names.items()):
+            return self
+        arrays = {plain: self.arrays[name] for plain, name in names.items()}
+        result = WeightsFile(self.name, arrays, self.metadata)
+        parts = {part: name_of_variable(tensor) for part, tensor in self.parts.items()}
+        known = {"parts": parts, "refused": self.refused, "assumed": self.assumed}
+        for attribute, texts in known.items():
+            plain = {name_of_variable(name): text for name, text in texts.items()}
+            object.__setattr__(result, attribute, plain | getattr(result, attribute))
+        return result
 
     def require_no_part(self, name: str) -> None:
         """Refuse a part of a re-parametrised tensor, and a tensor that cannot be computed."""
@@ -133,8 +153,9 @@ def parse_weights(content: bytes, name: str, ignored: Iterable[str] = ()) -> Wei
     else:
         raise WeightsRefused(_unknown(content, name))
     for given in ignored:
-        inside = (f"{given}.", f"{given}/")
-        kept = {k: v for k, v in arrays.items() if k != given and not k.startswith(inside)}
+        plain = plain_name(given)
+        inside = (f"{plain}.", f"{plain}/")
+        kept = {k: v for k, v in arrays.items() if not f"{plain_name(k)}.".startswith(inside)}
         if len(kept) == len(arrays):
             listing = WeightsFile(name, arrays, metadata).listing(given)
             raise WeightsRefused(f"{name} has no array or module {shown(given)}; {listing}")

@@ -120,6 +120,12 @@ def at_image_size(layer: AttentionLayer, image_size: tuple[int, ...]) -> FixedSi
             "reads the image's own tokens and zeros; write the layout convattn, or convert with "
             "padding='SAME_TORCH' and pad the images before it"
         )
+    layer.require_no_register("a module of fixed size is written out for tokens")
+    if layer.causal:
+        raise ValueError(
+            "the layer has a causal mask, but only scores are written out; write the layout "
+            "convattn"
+        )
     if layer.content is not None:
         raise ValueError("the layer has content scores, but only positional ones are written out")
     if layer.dtype is None or (layer.value is None and layer.output is None):

@@ -240,7 +240,9 @@ def by_number(item: tuple[str, object]) -> list[tuple[int, str]]:
 
 
 def write_safetensors(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> bytes:
-    """The content of a safetensors file.
+    """The content of a safetensors file: the same bytes for the same arrays and metadata.
+
+    The library writes metadata in another order each time; here it is sorted.
 
     >>> arrays, metadata = read_safetensors(write_safetensors({"a": np.ones(2)}, {}), "file")
     >>> arrays["a"].tolist(), metadata
@@ -249,7 +251,14 @@ def write_safetensors(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, s
     from safetensors.numpy import save
 
     held = {label: np.asarray(array, order="C") for label, array in arrays.items()}
-    return save(held, dict(metadata) or None)
+    content = save(held, dict(metadata) or None)
+    start = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:start])
+    if "__metadata__" in header:
+        header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + content[start:]
 
 
 def _said(error: Exception) -> str:

@@ -1,7 +1,7 @@
 """What the names of a state dict tell: a prefix before all of them, and the kind of network."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import takewhile
 from typing import Any
 
@@ -37,7 +37,7 @@ UNREAD = {
 }
 RECORD = (
     "which diagnose does not read; record its attention probabilities in a hook, an array [images, "
-    'heads, queries, keys] for each layer, and give them as .npz (docs/networks.md, "A network '
+    'heads, queries, keys] for each layer, and give them as .npz (docs/diagnose.md, "A network '
     'that is not read")'
 )
 _RESNETS: dict[tuple[bool, tuple[int, ...]], str] = {
@@ -48,6 +48,72 @@ _RESNETS: dict[tuple[bool, tuple[int, ...]], str] = {
     (True, (3, 8, 36, 3)): "resnet152",
 }
 _BASE_WIDTH = 64  # of the 3 × 3 convolutions in the first stage of a ResNet
+_JOINT = re.compile(r"[./]?(?:-+>|[^\w\-~./:]|:(?!\d+$))+[./]?")  # a number behind is Keras's
+_VARIABLE = re.compile(
+    r"(?P<own>(.*[./])?(\w*(kernel|weight|bias)|w|b))[./](raw_value|value|\.ATTRIBUTES/VARIABLE_VALUE)"
+)
+
+
+def plain_name(name: str) -> str:
+    """A name with a dot or slash between its parts, however it was put together.
+
+    As by `keystr` of JAX, by `flatten_dict` of Flax with another separator, or from a variable.
+
+    >>> plain_name("['conv']['kernel']"), plain_name("conv:::kernel"), plain_name("a/b.c:0")
+    ('conv.kernel', 'conv.kernel', 'a/b.c:0')
+    """
+    return _JOINT.sub(".", name).strip(".") or name
+
+
+def name_of_variable(name: str) -> str:
+    """The plain name, of a kernel or a bias without the word for a variable's value.
+
+    >>> name_of_variable("['conv']['kernel'].value")
+    'conv.kernel'
+    """
+    plain = plain_name(name)
+    match = _VARIABLE.fullmatch(plain)
+    return match["own"] if match else plain
+
+
+def path_of(name: str) -> tuple[str, ...]:
+    """The parts of a name, those that Haiku joins by two underscores among them.
+
+    >>> path_of("sn_params_tree/conv__w/u0")
+    ('sn_params_tree', 'conv', 'w', 'u0')
+    """
+    return tuple(part for part in re.split(r"[./]|__+", name) if part)
+
+
+def is_subsequence(some: Iterable[str], parts: Iterable[str]) -> bool:
+    """Whether all of some are among the parts, in their order.
+
+    >>> is_subsequence("ac", "abc"), is_subsequence("ca", "abc")
+    (True, False)
+    """
+    rest = iter(parts)
+    return all(part in rest for part in some)
+
+
+def bare(name: str) -> str:
+    """Without the number that Keras and TensorFlow put behind a variable.
+
+    >>> bare("conv/kernel:0")
+    'conv/kernel'
+    """
+    return re.sub(r":\d+$", "", name)
+
+
+def renamed(names: Iterable[str], rule: Callable[[str], str]) -> dict[str, str]:
+    """Each name by its new one; of two that would be called the same one keeps its own.
+
+    >>> renamed(["a,b", "a.b", "c[0]"], plain_name)
+    {'a.b': 'a.b', 'a,b': 'a,b', 'c.0': 'c[0]'}
+    """
+    result: dict[str, str] = {}
+    for name in sorted(names, key=lambda name: rule(name) != name):
+        result[name if rule(name) in result else rule(name)] = name
+    return result
 
 
 def common_prefix(names: Iterable[str]) -> str:

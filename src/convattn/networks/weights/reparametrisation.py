@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from convattn.files import shown
+from convattn.networks.weights.names import is_subsequence, path_of
 
 _SUFFIXED = re.compile(r"(?P<tensor>.*?(weight|kernel|bias)[^.]*)_(?P<part>g|v|u|q|k|orig|mask)")
 _PARAMETRIZED = re.compile(r"(?P<module>|.*\.)parametrizations\.(?P<tensor>[^.]+)\.(?P<part>.+)")
@@ -115,7 +116,9 @@ def _beside(arrays: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """
     inside = [(name, match["above"]) for name in arrays if (match := _WRAPPED.fullmatch(name))]
     wrapped = {above: name for name, above in inside}
-    places = {tuple(re.split("[./]", name)): name for name in arrays}
+    places: dict[tuple[str, ...], list[str]] = {}
+    for name in arrays:
+        places.setdefault(path_of(name)[-2:], []).append(name)
     found = []
     for name, array in arrays.items():
         module, _, last = name.rpartition(".")
@@ -140,22 +143,30 @@ def _beside(arrays: Mapping[str, Any]) -> list[tuple[str, str, str]]:
             for start in starts
             if name[:start] in wrapped and not INSIDE.match(name, start)
         ]
-        found += [(tensor, name, "a norm of Flax") for tensor in _normed(name, places)]
+        found += [(tensor, name, "a norm of Flax or Haiku") for tensor in _normed(name, places)]
     return found
 
 
-def _normed(name: str, places: Mapping[tuple[str, ...], str]) -> Iterator[str]:
-    """The kernel that Linen's `WeightNorm` or `SpectralNorm` has this scale, σ or u of.
+def _normed(name: str, places: Mapping[tuple[str, ...], list[str]]) -> Iterator[str]:
+    """The kernel that this is the scale, σ or u of, in `WeightNorm` or `SpectralNorm`.
 
-    >>> places = {("params", "conv", "kernel"): "params/conv/kernel"}
+    As Linen names them, and Haiku's trees of them: they hold the kernel's path.
+
+    Args:
+        places: The names of the arrays whose paths end in the same two parts.
+
+    >>> places = {("conv", "kernel"): ["params/conv/kernel"], ("conv", "w"): ["net/conv/w"]}
     >>> [*_normed("params/WeightNorm_0/conv/kernel/scale", places)]
     ['params/conv/kernel']
+    >>> [*_normed("net/sn_params_tree/net__conv__w/sigma", places)]
+    ['net/conv/w']
     """
-    *path, last = re.split("[./]", name)
-    if last in ("scale", "sigma", "u"):
+    *path, last = path_of(name) or ("",)
+    if re.fullmatch(r"scale|sigma\d*|u\d*", last):
         path = ["params" if part == "batch_stats" else part for part in path]
-        shorter = [tuple(path[:place] + path[place + 1 :]) for place in range(len(path) - 2)]
-        yield from (places[each] for each in shorter if each in places)
+        for tensor in places.get(tuple(path[-2:]), ()):
+            if len(path_of(tensor)) < len(path) and is_subsequence(path_of(tensor), path):
+                yield tensor
 
 
 def _groups(arrays: Mapping[str, Any]) -> dict[str, dict[str, str]]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from convattn import encodings
 from convattn.constructions.two_layers import TwoLayers
-from convattn.encodings.layer import AttentionLayer, ContentScores
+from convattn.encodings.layer import AttentionLayer, ContentScores, Register
 from convattn.files import parse_json, shown, write_file
 from convattn.networks.weights.consistency import check_layer
 from convattn.networks.weights.files import WeightsFile, read_weights, require_finite
@@ -31,11 +31,13 @@ CLASSES: Mapping[str, type] = {
     name: held
     for name, held in vars(encodings).items()
     if isinstance(held, type) and issubclass(held, encodings.Encoding) and is_dataclass(held)
-} | {"AttentionLayer": AttentionLayer, "ContentScores": ContentScores, "TwoLayers": TwoLayers}
+} | {kind.__name__: kind for kind in (AttentionLayer, ContentScores, Register, TwoLayers)}
 LAYERS = ("AttentionLayer", "TwoLayers")
+LATER = {"padding": None, "register": None, "causal": False}  # what older files do not have
 PARTS = {
     "encoding": tuple(sorted(name for name in CLASSES if name.endswith("Encoding"))),
     "content": ("ContentScores",),
+    "register": ("Register",),
     "first": ("AttentionLayer",),
     "second": ("AttentionLayer",),
 }
@@ -123,8 +125,8 @@ def describe(node: Any) -> dict[str, Any]:
     description: dict[str, Any] = {"class": type(node).__name__}
     for field in fields(node):
         value = getattr(node, field.name)
-        if field.name == "padding" and value is None:
-            continue  # as files were before rings could be filled
+        if field.name in LATER and value is LATER[field.name]:
+            continue  # as files were before rings could be filled, before registers and masks
         name = _stored_name(field.name)
         if is_dataclass(value):
             description[name] = describe(value)
@@ -231,7 +233,7 @@ def _restore(
     for field in fields(cls):
         stored = _stored_name(field.name)
         label = f"{path}.{stored}" if path else stored
-        given = description.get(stored)
+        given = description.get(stored, LATER.get(field.name))
         if field.name == "padding":
             parts[field.name] = _restore_padding(given, f"{file.name}: {label}")
         elif field.metadata.get("static"):
@@ -242,7 +244,7 @@ def _restore(
                 )
         elif field.name in PARTS and name in LAYERS and given is not None:
             parts[field.name] = _restore(file, given, label, PARTS[field.name], used)
-        elif stored in description and given is None:
+        elif given is None and (stored in description or field.name in LATER):
             parts[field.name] = None
         elif isinstance(given, dict) and isinstance(given.get("arrays"), int):
             parts[field.name] = tuple(array(f"{label}.{i}") for i in range(given["arrays"]))

@@ -20,7 +20,7 @@ features, and for e beyond the head's), and the columns h·d + e of `out_proj.we
 | `in_proj_bias`    | [3E]                   | zero                                              |
 | `out_proj.weight` | [E, E]                 | O, transposed                                     |
 | `out_proj.bias`   | [E]                    | b, then zeros                                     |
-| `attn_mask`       | [heads, queries, keys] | B; not a parameter, see docs/weights.md           |
+| `attn_mask`       | [heads, queries, keys] | B; not a parameter, see docs/convert-kernel.md    |
 """
 
 import importlib

@@ -1,4 +1,4 @@
-"""Batches with all of it: the order, the size, and what a augmentation depends on."""
+"""Batches with all of it: the order, the size, and what an augmentation depends on."""
 
 from dataclasses import replace
 from functools import partial
@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from comparison import assert_within, gamma
+from lab.data.test_batches import DATA, HEIGHT, KEY, LABELS, MEAN, PIXELS, STD, WIDTH, normalise
 
-from convattn.data import Images
 from convattn_lab.data.augmentation.mixing import mix
 from convattn_lab.data.augmentation.rand_augment import rand_augment
 from convattn_lab.data.augmentation.random_erasing import erase
@@ -18,32 +18,20 @@ from convattn_lab.data.batches import (
     draw_augmentation,
     example_keys,
     load_batch,
-    put_on_device,
     resized,
 )
 
-COUNT, HEIGHT, WIDTH, SIDE = 11, 6, 7, 9
-PIXELS = np.random.default_rng(0).integers(0, 256, (COUNT, HEIGHT, WIDTH, 3), np.uint8)
-LABELS = np.arange(COUNT, dtype=np.uint8) % 3
-DATA = put_on_device(Images(PIXELS, LABELS, ("a", "b", "c")))
-MEAN, STD = np.array([0.49, 0.48, 0.45]), np.array([0.247, 0.243, 0.262])
-KEY = jax.random.key(5)
+SIDE = 9
 INDICES = np.array([4, 0, 10, 9, 7, 1], np.int32)
 BOTH = {"mixup": 0.8, "cutmix": 1.0}
 DEIT = Augmentation(2, rand_augment=9.0, erasing=0.25, **BOTH)
 ALONE = replace(DEIT, mixup=0.0, cutmix=0.0)
 
 
-@partial(jax.jit, static_argnames=("augmentation", "resize"))
-def load(key, epoch, indices, augmentation, resize=SIDE):
+@partial(jax.jit, static_argnames="augmentation")
+def load(key, epoch, indices, augmentation):
     keys = example_keys(key, epoch, indices)
-    given = {"resize": resize, "classes": 3}
-    return load_batch(DATA, indices, keys, MEAN, STD, augmentation, **given)
-
-
-def normalise(pixels):
-    shift = (255 * MEAN).astype(np.float32)
-    return (pixels.astype(np.float32) - shift) * (1 / (255 * STD)).astype(np.float32)
+    return load_batch(DATA, indices, keys, MEAN, STD, augmentation, resize=SIDE, classes=3)
 
 
 @jax.jit
@@ -53,8 +41,8 @@ def in_pieces(key, epoch, indices):
     padded = jnp.pad(PIXELS[INDICES], ((0, 0), (2, 2), (2, 2), (0, 0)))
 
     def cut(image, corner, flip):
-        found = jax.lax.dynamic_slice(image, (*corner, np.int32(0)), (HEIGHT, WIDTH, 3))
-        return jnp.where(flip, found[:, ::-1], found)
+        window = jax.lax.dynamic_slice(image, (*corner, np.int32(0)), (HEIGHT, WIDTH, 3))
+        return jnp.where(flip, window[:, ::-1], window)
 
     pixels = jax.vmap(cut)(padded, *draw_augmentation(keys, DEIT))
     fill = jnp.asarray([round(255 * each) for each in MEAN], jnp.int32)
@@ -67,15 +55,15 @@ def in_pieces(key, epoch, indices):
 def test_all_of_it_is_done_in_the_order_that_is_promised() -> None:
     pixels, augmented, erased, (expected, shares) = in_pieces(KEY, 4, INDICES)
     assert not np.array_equal(augmented, pixels)
-    found, targets = load(KEY, 4, INDICES, DEIT)
-    assert found.shape == (6, SIDE, SIDE, 3)
-    assert found.dtype == targets.dtype == jnp.float32
+    images, targets = load(KEY, 4, INDICES, DEIT)
+    assert images.shape == (6, SIDE, SIDE, 3)
+    assert images.dtype == targets.dtype == jnp.float32
     # The same sums of 6 + 7 + 2 terms, with weights of total < 3, in whatever order.
     bound = 3 * gamma(30, jnp.float32) * np.abs(normalise(np.full((2, 3), [[0], [255]]))).max() * 2
-    assert_within(found, expected, bound)
+    assert_within(images, expected, bound)
     assert np.array_equal(targets, shares)
     with pytest.raises(AssertionError, match="too far"):  # planted
-        assert_within(found, erased, bound)
+        assert_within(images, erased, bound)
 
 
 @pytest.mark.slow
@@ -89,6 +77,6 @@ def test_unmixed_images_depend_on_seed_epoch_and_index_alone() -> None:
 
 
 def test_evaluation_changes_the_size_and_nothing_else() -> None:
-    found, labels = load_batch(DATA, jnp.asarray(INDICES), None, MEAN, STD, resize=SIDE)
-    assert np.array_equal(found, resized(jnp.asarray(normalise(PIXELS[INDICES])), SIDE))
+    images, labels = load_batch(DATA, jnp.asarray(INDICES), None, MEAN, STD, resize=SIDE)
+    assert np.array_equal(images, resized(jnp.asarray(normalise(PIXELS[INDICES])), SIDE))
     assert np.array_equal(labels, LABELS[INDICES])

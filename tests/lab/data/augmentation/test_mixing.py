@@ -53,32 +53,18 @@ def test_pictures_and_labels_are_mixed_with_those_at_the_mirrored_place(alphas) 
     assert kinds == (expected_kinds or {"cut", "mixed"})
 
 
-def test_smoothing_the_mixture_is_mixing_the_smoothed() -> None:
-    """timm smooths both labels first; numbers are multiples of 2⁻²⁴, so both are exact."""
-    smoothing = 1 / 8
-    named = np.eye(CLASSES)
-    for fraction in fractions(0.8)[::97].astype(float):
-        smooth = (1 - smoothing) * named + smoothing / CLASSES
-        before = fraction * smooth[0] + (1 - fraction) * smooth[1]
-        after = (1 - smoothing) * (
-            fraction * named[0] + (1 - fraction) * named[1]
-        ) + smoothing / CLASSES
-        assert np.array_equal(before, after)
-
-
 @pytest.mark.parametrize("alpha", [0.8, 1.0, 0.2])
 def test_fractions_are_of_the_beta_distribution(alpha) -> None:
     """Below any x there are as many as there should be, to 1/8,192 and the rounding by 2⁻¹⁷."""
-    found = fractions(alpha).astype(float)
-    assert (found * 2**16 == np.rint(found * 2**16)).all()
-    assert found.min() >= 0
-    assert found.max() <= 1
+    table = fractions(alpha).astype(float)
+    assert (table * 2**16 == np.rint(table * 2**16)).all()
+    assert 0 <= table.min() <= table.max() <= 1
     for x in (np.arange(300) + 0.5) / 300:
         low, high = (beta.cdf(x + moved * 2**-17, alpha, alpha) for moved in (-1, 1))
-        fraction = np.mean(found <= x)
+        fraction = np.mean(table <= x)
         assert low - 0.5001 / COUNT <= fraction <= high + 0.5001 / COUNT
     x = 0.25
-    assert abs(np.mean(found <= x) - beta.cdf(x, alpha + 0.1, alpha + 0.1)) > 1 / COUNT  # planted
+    assert abs(np.mean(table <= x) - beta.cdf(x, alpha + 0.1, alpha + 0.1)) > 1 / COUNT  # planted
 
 
 def test_boxes_have_timms_sides() -> None:

@@ -65,41 +65,41 @@ def by_pillow(pixels: np.ndarray, name: str, magnitude: float, negative: bool) -
 def pictures() -> np.ndarray:
     """Noise of many ranges, one value, two values, smooth slopes, and almost one value."""
     rng = np.random.default_rng(0)
-    found = rng.integers(0, 256, (EACH, HEIGHT, WIDTH, 3))
+    actual = rng.integers(0, 256, (EACH, HEIGHT, WIDTH, 3))
     for number in range(8, EACH):
         low, high = sorted(rng.integers(0, 256, 2))
-        found[number] = rng.integers(low, high + 1, found[number].shape)
-    found[8], found[9] = 77, np.where(found[9] > 100, 255, 254)
+        actual[number] = rng.integers(low, high + 1, actual[number].shape)
+    actual[8], actual[9] = 77, np.where(actual[9] > 100, 255, 254)
     slope = 5 * np.arange(HEIGHT)[:, None] + 4 * np.arange(WIDTH)
-    found[10:14] = slope[None, :, :, None] + np.array([0, 5, 9])
-    found[14] = 3
-    found[14, 0, 0] = 250
-    return found.astype(np.uint8)
+    actual[10:14] = slope[None, :, :, None] + np.array([0, 5, 9])
+    actual[14] = 3
+    actual[14, 0, 0] = 250
+    return actual.astype(np.uint8)
 
 
 PICTURES = pictures()
 
 
 @cache
-def found() -> np.ndarray:
+def applied() -> np.ndarray:
     """All operations, and none, on all pictures, `[16, pictures, height, width, 3]`."""
     each = jax.vmap(apply_operation, (0, None, 0, 0, None))
     every = jax.jit(jax.vmap(each, (None, 0, None, None, None)))
     operations = jnp.arange(NOTHING + 1, dtype=jnp.int32)
-    given = PICTURES.astype(np.float32), operations, argument_table(9)[PLACES], NEGATIVE
-    return np.asarray(every(*given, jnp.array(FILL, jnp.float32))).astype(int)
+    arguments = PICTURES.astype(np.float32), operations, argument_table(9)[PLACES], NEGATIVE
+    return np.asarray(every(*arguments, jnp.array(FILL, jnp.float32))).astype(int)
 
 
 def expected(name: str, *, further: float = 0.0) -> np.ndarray:
     """By Pillow, at magnitudes that are further by so much."""
     values = [magnitudes(9)[place] - further for place in PLACES]
-    given = zip(PICTURES, values, NEGATIVE.tolist(), strict=True)
-    return np.array([by_pillow(picture, name, *rest) for picture, *rest in given])
+    cases = zip(PICTURES, values, NEGATIVE.tolist(), strict=True)
+    return np.array([by_pillow(picture, name, *rest) for picture, *rest in cases])
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_an_operation_is_pillows_to_one_grey_level(name) -> None:
-    difference = np.abs(found()[OPERATIONS.index(name)] - expected(name))
+    difference = np.abs(applied()[OPERATIONS.index(name)] - expected(name))
     assert difference.max() <= 1
     assert (difference > 0).mean() < 0.02  # a fraction just below an integer
 
@@ -109,15 +109,15 @@ def test_an_operation_is_pillows_to_one_grey_level(name) -> None:
 )
 def test_another_magnitude_is_noticed(name) -> None:
     """Planted."""
-    difference = np.abs(found()[OPERATIONS.index(name)] - expected(name, further=0.3))
+    difference = np.abs(applied()[OPERATIONS.index(name)] - expected(name, further=0.3))
     assert difference.max() > 1
 
 
 def test_operations_are_told_apart() -> None:
     """Each differs from each other one, and from none."""
-    every = found().reshape(NOTHING + 1, -1)
+    every = applied().reshape(NOTHING + 1, -1)
     assert len(np.unique(every, axis=0)) == NOTHING + 1
-    assert np.array_equal(found()[NOTHING], PICTURES)
+    assert np.array_equal(applied()[NOTHING], PICTURES)
 
 
 @cache
@@ -147,12 +147,12 @@ def test_it_is_the_operations_that_were_drawn_one_after_the_other() -> None:
 @pytest.mark.parametrize("mean", [9, 2.5])
 def test_magnitudes_are_normal_and_cut(mean) -> None:
     """The fraction of magnitudes below x is within 1/2,048 of the distribution's, for every x."""
-    found = np.array(magnitudes(mean))
-    assert found.min() >= 0
-    assert found.max() <= 10
-    assert (np.diff(found) >= 0).all()
+    actual = np.array(magnitudes(mean))
+    assert actual.min() >= 0
+    assert actual.max() <= 10
+    assert (np.diff(actual) >= 0).all()
     for x in np.linspace(0.01, 9.99, 300):
-        fraction = np.mean(found <= x)
+        fraction = np.mean(actual <= x)
         assert abs(fraction - norm.cdf(x, mean, 0.5)) <= 0.5 / COUNT + 1e-12
         if 0.1 < fraction < 0.9:  # planted
             assert abs(fraction - norm.cdf(x, mean, 0.45)) > 0.5 / COUNT or abs(x - mean) < 0.05
@@ -184,7 +184,6 @@ def test_operations_magnitudes_and_directions_are_equally_likely() -> None:
 
 
 def test_grey_images_are_refused() -> None:
-    with pytest.raises(ValueError, match="channels=1, but expected 3"):
-        rand_augment(
-            jnp.zeros((1, 4, 4, 1), jnp.uint8), jax.random.split(jax.random.key(0), 1), 9, FILL
-        )
+    grey, keys = jnp.zeros((1, 4, 4, 1), jnp.uint8), jax.random.split(jax.random.key(0), 1)
+    with pytest.raises(ValueError, match="channels=1"):
+        rand_augment(grey, keys, 9, FILL)

@@ -22,7 +22,7 @@ def erased(probability: float = 1.0) -> np.ndarray:
 
 def test_each_box_is_a_rectangle_of_noise_that_has_a_size_of_the_table() -> None:
     sizes = {tuple(size) for size in box_sizes(HEIGHT, WIDTH).tolist()}
-    seen = set()
+    drawn_sizes = set()
     for image in erased():
         changed = (image != 0).all(axis=-1)
         assert np.array_equal(changed, (image != 0).any(axis=-1))
@@ -31,9 +31,9 @@ def test_each_box_is_a_rectangle_of_noise_that_has_a_size_of_the_table() -> None
         for side in (rows, columns):
             places = np.flatnonzero(side)
             assert np.array_equal(places, np.arange(places[0], places[-1] + 1))
-        seen.add((int(rows.sum()), int(columns.sum())))
-    assert seen <= sizes
-    assert len(seen) > len(sizes) / 2
+        drawn_sizes.add((int(rows.sum()), int(columns.sum())))
+    assert drawn_sizes <= sizes
+    assert len(drawn_sizes) > len(sizes) / 2
 
 
 def test_sizes_are_as_likely_as_by_attempts_that_never_end() -> None:
@@ -55,8 +55,8 @@ def test_sizes_and_places_are_drawn_as_the_table_has_them() -> None:
     """The mean area, and how often a pixel is erased: within six deviations."""
     changed = (erased() != 0).all(axis=-1)
     areas = box_sizes(HEIGHT, WIDTH).prod(axis=1)
-    found = changed.sum(axis=(1, 2)).mean()
-    assert abs(found - areas.mean()) < 6 * areas.std() / COUNT**0.5
+    result = changed.sum(axis=(1, 2)).mean()
+    assert abs(result - areas.mean()) < 6 * areas.std() / COUNT**0.5
     expected = np.zeros((HEIGHT, WIDTH))
     for rows, columns in box_sizes(HEIGHT, WIDTH).tolist():
         covers = [
@@ -90,13 +90,13 @@ def test_so_many_images_are_erased() -> None:
 def test_other_pixels_stay_and_nothing_depends_on_the_place_or_64_bit_types() -> None:
     shape = (3, HEIGHT, WIDTH, 2)
     images = jnp.arange(math.prod(shape), dtype=jnp.float32).reshape(shape)
-    found = np.asarray(RUN(images, KEYS[:3], 1.0))
+    result = np.asarray(RUN(images, KEYS[:3], 1.0))
     box = (erased()[:3] != 0).all(axis=-1, keepdims=True)
-    assert np.array_equal(found, np.where(box, erased()[:3], images))
+    assert np.array_equal(result, np.where(box, erased()[:3], images))
     assert not box.all()
-    assert np.array_equal(RUN(images[::-1], KEYS[:3][::-1], 1.0)[::-1], found)
+    assert np.array_equal(RUN(images[::-1], KEYS[:3][::-1], 1.0)[::-1], result)
     with jax.enable_x64(False):
-        assert np.array_equal(RUN(images, KEYS[:3], 1.0), found)
+        assert np.array_equal(RUN(images, KEYS[:3], 1.0), result)
 
 
 def test_an_image_without_room_is_refused() -> None:

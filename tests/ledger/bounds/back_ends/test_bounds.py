@@ -20,21 +20,21 @@ def test_a_value_bound_adds_bias_and_cast_to_its_majorants():
     grid, roundings = prepare(LAYER, IMAGES, "zeros")
     last, floor = 0.25, 2.0**-9
     for layer, size in ((LAYER, 5.0), (replace(LAYER, bias=None), 0.0)):
-        given = wide(layer), wide(IMAGES), grid, roundings
-        (exact, error), lost = jax.jit(value_majorants, static_argnums=2)(*given)
+        operands = wide(layer), wide(IMAGES), grid, roundings
+        (exact, error), lost = jax.jit(value_majorants, static_argnums=2)(*operands)
         bound = np.asarray(error) + float(lost)
         expected = (1 + 2.0**-20) * (bound + last * (np.asarray(exact) + size + bound)) + floor
-        found = evaluate_values(*given, last, floor)
+        result = evaluate_values(*operands, last, floor)
         # A few roundings of positive numbers in float64, below 1e-15 each.
-        np.testing.assert_allclose(found, expected, rtol=1e-14)
+        np.testing.assert_allclose(result, expected, rtol=1e-14)
 
 
 def test_features_are_those_of_a_patch():
     """Two pixels of three channels, in a batch of five images of four tokens."""
     layer = ca.conv_to_attention(jnp.ones((3, 3, 1)), patch_size=2)
-    grid, found = prepare(layer, jnp.ones((5, 8, 3)), "zeros")
+    grid, result = prepare(layer, jnp.ones((5, 8, 3)), "zeros")
     assert grid.queries == (4,)
-    assert found == count_roundings(layer, grid, 5, 6, found.unit, found.tiny)
+    assert result == count_roundings(layer, grid, 5, 6, result.unit, result.tiny)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_features_are_those_of_a_patch():
 )
 def test_the_least_precise_dtype_decides(layer, images, narrowest):
     """Its unit roundoff and its smallest normal number, float32's at the least."""
-    given = jax.tree.map(lambda leaf: leaf.astype(layer), LAYER)
-    roundings = prepare(given, IMAGES.astype(images), "zeros")[1]
+    typed = jax.tree.map(lambda leaf: leaf.astype(layer), LAYER)
+    roundings = prepare(typed, IMAGES.astype(images), "zeros")[1]
     limits = np.finfo(narrowest)
     assert (roundings.unit, roundings.tiny) == (limits.eps / 2, limits.tiny)

@@ -47,18 +47,18 @@ def test_a_gain_adds_its_error_to_all_relative_ones():
         ring=((1, 2),),
     )
     unit, (heads, entries, queries, keys, batch) = 2.0**-14, (2, 4, 6, 9, 10)
-    found = count_roundings(layer, TokenGrid((6,), ((1, 2),)), batch, 3, unit, 2.0**-99)
+    result = count_roundings(layer, TokenGrid((6,), ((1, 2),)), batch, 3, unit, 2.0**-99)
     gain = gamma(11, unit) * 3 * 2 + math.atanh(8 * unit) + math.log1p(gamma(entries + 3, unit))
     values = heads * (3 + 5 + keys + entries) + 5 + 32
     maps = values + heads * (queries + 7) + batch * (queries + keys)
     parameters = maps + batch * queries * (keys + 3 + 5 + 7) + 2 * (keys + entries + 16) + 64
     for relative, count in zip(
-        (found.values, found.maps, found.parameters), (values, maps, parameters), strict=True
+        (result.values, result.maps, result.parameters), (values, maps, parameters), strict=True
     ):
         assert relative == close(math.exp(gain) * (1 + gamma(count, unit)) - 1)
     exponents = 2 * math.atanh(8 * unit) - math.log1p(-gamma(keys + entries + 8, unit))
-    assert found.weight == close(exponents + 8 * unit)
-    assert (found.score, found.score_terms) == (close(gamma(16, unit)), 16)
+    assert result.weight == close(exponents + 8 * unit)
+    assert (result.score, result.score_terms) == (close(gamma(16, unit)), 16)
 
 
 def test_weights_are_off_by_scores_rounding_and_underflow():
@@ -66,7 +66,7 @@ def test_weights_are_off_by_scores_rounding_and_underflow():
     scores, off = [0.5, -1.0, 0.25], [0.01, 0.04, 0.02]
     background, background_off = -0.75, 0.03
     unit, relative, flush = 0.001, 0.002, 0.125
-    found = weight_rounding(
+    result = weight_rounding(
         PairScores(jnp.array([[scores]]), jnp.array([background])),
         PairScores(jnp.array([[off]]), jnp.array([background_off])),
         *jnp.array([unit, relative, flush]),
@@ -82,12 +82,12 @@ def test_weights_are_off_by_scores_rounding_and_underflow():
     everywhere = math.exp(background) / total
     through = everywhere * math.expm1(exponent(background, background_off) + spread) + flush
     wrong = [a * math.expm1(e + spread) + flush for a, e in zip(weights, here, strict=True)]
-    assert found.weights[0, 0].tolist() == close(
+    assert result.weights[0, 0].tolist() == close(
         [everywhere + abs(a - everywhere) for a in weights]
     )
-    assert found.error[0, 0].tolist() == close([each + 2 * through for each in wrong])
-    assert found.background.tolist() == [[[close(everywhere)]]]
-    assert found.background_error.tolist() == [[[close(through)]]]
+    assert result.error[0, 0].tolist() == close([each + 2 * through for each in wrong])
+    assert result.background.tolist() == [[[close(everywhere)]]]
+    assert result.background_error.tolist() == [[[close(through)]]]
     plain = weight_rounding(
         PairScores(jnp.array([[scores]]), None),
         PairScores(jnp.array([[off]]), None),
@@ -114,8 +114,8 @@ def test_path_parts_add_what_underflow_takes_from_scores_and_weights():
     # α = 0, so that γ of the scores is multiplied by zero.
     roundings = Roundings(0.0, tiny, 0.5, 0.0, 0.0, 0.0, 0.0, score_terms=7.0, axes=2.0, terms=1.0)
     tokens = jnp.linspace(-6.0, 5.0, 6).reshape(1, 2, 3, 1)
-    given = LAYER, tokens, GRID, roundings
-    keys, weights, parts = jax.jit(path_parts, static_argnums=2)(*given)
+    operands = LAYER, tokens, GRID, roundings
+    keys, weights, parts = jax.jit(path_parts, static_argnums=2)(*operands)
     floor = 7 * tiny * (LARGEST * (1 + 6) * 5) ** 2
     assert keys.shape == (1, KEYS, 1)
     assert weights.weights.ravel().tolist() == close([1 / KEYS] * 2 * 6 * KEYS)
@@ -131,26 +131,26 @@ def test_underflow_multiplies_all_magnitudes_and_one_more_of_each():
     roundings = Roundings(*(0.0,) * 9, terms=3.0)._replace(tiny=2.0**-40)
     weights = WeightRounding(jnp.array([[[0.5, -1.5]]]), jnp.zeros((1, 1, 2)), None, None)
     keys, gains = jnp.array([[[-0.5], [0.25]]]), jnp.array([6.0, -7.0])
-    found = underflow(LAYER, keys, weights, gains, roundings)
-    assert float(found) == close(2.0**-40 * 3 * (LARGEST * 1.5 * 8 * 2.5) ** 2)
+    result = underflow(LAYER, keys, weights, gains, roundings)
+    assert float(result) == close(2.0**-40 * 3 * (LARGEST * 1.5 * 8 * 2.5) ** 2)
     biased = replace(LAYER, bias=jnp.array([-9.0]))
-    assert float(underflow(biased, keys, weights, gains, roundings)) == close(100 * float(found))
+    assert float(underflow(biased, keys, weights, gains, roundings)) == close(100 * float(result))
 
 
 def test_what_underflows_in_a_gradient_grows_with_the_largest_cotangent():
     roundings = Roundings(*(0.0,) * 9, terms=3.0)._replace(tiny=2.0**-40)
     bound = jax.jit(gradient_majorants, static_argnums=3)
     tokens, cotangent = jnp.ones((1, 2, 3, 1)), jnp.zeros((1, 6, 1)).at[0, 4].set(6.5)
-    least, found = (
-        bound(LAYER, tokens, given, GRID, roundings)[1] for given in (0 * cotangent, cotangent)
+    least, result = (
+        bound(LAYER, tokens, back, GRID, roundings)[1] for back in (0 * cotangent, cotangent)
     )
-    assert float(found) == close(7.5 * float(least))
+    assert float(result) == close(7.5 * float(least))
     assert least > 0
 
 
 def test_what_is_widened_grows_by_its_rate():
     """ΔG + ρ(G + ΔG), leaf by leaf."""
     exact, wrong = (np.array([4.0, 2.0]), np.array(3.0)), (np.array([8.0, 0.5]), np.array(1.0))
-    found = widen(0.5, exact, wrong)
-    assert_equal(found[0], [14.0, 1.75])
-    assert_equal(found[1], 3.0)
+    result = widen(0.5, exact, wrong)
+    assert_equal(result[0], [14.0, 1.75])
+    assert_equal(result[1], 3.0)

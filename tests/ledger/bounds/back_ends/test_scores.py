@@ -5,6 +5,7 @@ of an array are equally long. Most numbers are dyadic, so that the majorants are
 """
 
 import math
+from itertools import product
 
 import jax
 import jax.numpy as jnp
@@ -53,23 +54,75 @@ def table(function, shifts, heads=2):
     return [[function(head, shift.tolist()) for shift in shifts] for head in range(heads)]
 
 
-def test_quadratic_majorants_are_the_scores_without_their_sign():
-    """α|δ - Δ|², summed over the axes, one α a head or one a coordinate."""
-    alpha, centers = [2.0, -0.5], [[1.0, -2.0], [0.0, 3.0]]
-    encoding = QuadraticEncoding(jnp.array(alpha), jnp.array(centers))
-    expected = table(
-        lambda h, d: abs(alpha[h]) * ((d[0] - centers[h][0]) ** 2 + (d[1] - centers[h][1]) ** 2),
+ALPHA, CENTERS = [2.0, -0.5], [[1.0, -2.0], [0.0, 3.0]]
+SHARP, PLACES = ([2.0, -0.5], [3.0]), ([1.0, -2.0], [5.0])
+OFFSETS, VALUES = ((1,), (0,)), [[-2.0, 3.0], [0.5, -1.0]]
+QUERY, ROWS = [[2.0, -3.0], [-1.0, 0.5]], [[[-1.0], [2.0], [4.0]], [[5.0], [-7.0], [1.0]]]
+NEAR = np.array([[-1, 1], [0, 0], [1, -1]])
+CODES = {0: 0, 1: 5, -3: 2}
+VECTORS, KEYS = [[-1.0, 2.0], [3.0, 0.5], [1.0, -4.0]], [[1.0, -2.0, 3.0], [0.5, 1.0, -1.0]]
+QUERIES = [-2.0, 1.0, 4.0]
+
+
+def entry(head, shift):
+    return abs(VALUES[head][OFFSETS.index((shift[0],))]) if shift[0] in (0, 1) else 0.0
+
+
+def relative_majorant(head, shift):
+    pairs = product(range(3), range(2))
+    return sum(abs(QUERIES[e] * KEYS[f][e] * VECTORS[shift[0] + 1][f]) for e, f in pairs)
+
+
+MAJORANTS = {  # encoding, shifts, and the majorant of a head at a shift, exactly
+    "quadratic": (  # α|δ - Δ|², summed over the axes, one α a head
+        QuadraticEncoding(jnp.array(ALPHA), jnp.array(CENTERS)),
         PLANE,
-    )
-    assert_equal(encoding.shift_majorant(PLANE, 7), expected)
-    sharp, places = ([2.0, -0.5], [3.0]), ([1.0, -2.0], [5.0])
-    grid = QuadraticGridEncoding(
-        tuple(map(jnp.array, sharp)), tuple(map(jnp.array, places)), ((0, 0), (1, 0))
-    )
-    expected = table(
-        lambda h, d: abs(sharp[0][h]) * (d[0] - places[0][h]) ** 2 + 3 * (d[1] - 5) ** 2, PLANE
-    )
-    assert_equal(grid.shift_majorant(PLANE, 7), expected)
+        lambda h, d: abs(ALPHA[h]) * sum((d[a] - CENTERS[h][a]) ** 2 for a in (0, 1)),
+    ),
+    "quadratic_grid": (  # or one a coordinate
+        QuadraticGridEncoding(
+            tuple(map(jnp.array, SHARP)), tuple(map(jnp.array, PLACES)), ((0, 0), (1, 0))
+        ),
+        PLANE,
+        lambda h, d: abs(SHARP[0][h]) * (d[0] - PLACES[0][h]) ** 2 + 3 * (d[1] - 5) ** 2,
+    ),
+    "learned": (
+        LearnedEncoding(jnp.array(QUERY), tuple(map(jnp.array, ROWS))),
+        NEAR,
+        lambda h, d: sum(abs(QUERY[h][a] * ROWS[a][d[a] + 1][0]) for a in (0, 1)),
+    ),
+    "relative": (
+        RelativeEncoding(jnp.array([QUERIES]), jnp.array([KEYS]), jnp.array(VECTORS)),
+        np.array([[-1], [1]]),
+        relative_majorant,
+    ),
+    "enumerated": (  # α(n - n_h)², the spare number where a shift has none
+        EnumeratedEncoding(
+            jnp.array(ALPHA), jnp.array([1.0, 4.0]), ((0,), (1,)), codes=(0, 5), spare=2
+        ),
+        LINE,
+        lambda h, d: abs(ALPHA[h]) * (CODES[d[0]] - (1.0, 4.0)[h]) ** 2,
+    ),
+    "bias": (BiasEncoding(jnp.array(VALUES), None, OFFSETS), LINE, entry),
+    "scalar": (
+        ScalarEncoding(jnp.array([-2.0, 3.0]), jnp.array([0.5, -4.0]), None, OFFSETS),
+        LINE,
+        lambda h, d: (2, 3)[h] * {1: 0.5, 0: 4.0}.get(d[0], 0.0),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MAJORANTS)
+def test_majorants_are_the_scores_with_every_term_made_positive(name):
+    encoding, shifts, majorant = MAJORANTS[name]
+    result = encoding.shift_majorant(shifts, 7)
+    assert_equal(result, table(majorant, shifts, heads=len(result)))
+
+
+def test_the_majorant_of_a_polygon():
+    corners = PolygonEncoding(jnp.array([[2.0, -3.0]]), ((-1,), (0,), (1,), (2,)))
+    result = corners.shift_majorant(np.array([[-1], [0], [1], [2], [9]]), 5)
+    np.testing.assert_allclose(result, [[2.0, 3.0, 2.0, 3.0, 0.0]], rtol=RELATIVE, atol=1e-15)
 
 
 def test_gaussian_majorant_squares_sums_of_magnitudes():
@@ -83,9 +136,9 @@ def test_gaussian_majorant_squares_sums_of_magnitudes():
     def rows(head, shift):
         return [abs(a) * far(head, shift)[0] + abs(b) * far(head, shift)[1] for a, b in root[head]]
 
-    found, pull = jax.vjp(lambda given: given.shift_majorant(PLANE, 7), encoding)
-    assert_equal(found, table(lambda h, d: sum(row**2 for row in rows(h, d)) / 2, PLANE))
-    (back,) = pull(jnp.ones(found.shape))
+    result, vjp = jax.vjp(lambda encoding: encoding.shift_majorant(PLANE, 7), encoding)
+    assert_equal(result, table(lambda h, d: sum(row**2 for row in rows(h, d)) / 2, PLANE))
+    (back,) = vjp(jnp.ones(result.shape))
     expected = [
         [
             [sum(rows(h, d)[i] * far(h, d)[j] for d in PLANE.tolist()) for j in (0, 1)]
@@ -94,46 +147,6 @@ def test_gaussian_majorant_squares_sums_of_magnitudes():
         for h in (0, 1)
     ]
     assert_equal(back.root_precision, expected)
-
-
-def test_majorants_of_tables_take_the_magnitude_of_every_factor():
-    """Learned, relative and polygon: products of a query and of vectors, all of them positive."""
-    query, rows = [[2.0, -3.0], [-1.0, 0.5]], [[[-1.0], [2.0], [4.0]], [[5.0], [-7.0], [1.0]]]
-    shifts = np.array([[-1, 1], [0, 0], [1, -1]])
-    learned = LearnedEncoding(jnp.array(query), tuple(map(jnp.array, rows)))
-    expected = table(
-        lambda h, d: sum(abs(query[h][a] * rows[a][d[a] + 1][0]) for a in (0, 1)), shifts
-    )
-    assert_equal(learned.shift_majorant(shifts, 9), expected)
-
-    vectors, keys = [[-1.0, 2.0], [3.0, 0.5], [1.0, -4.0]], [[[1.0, -2.0, 3.0], [0.5, 1.0, -1.0]]]
-    queries = [[-2.0, 1.0, 4.0]]
-    relative = RelativeEncoding(jnp.array(queries), jnp.array(keys), jnp.array(vectors))
-    expected = table(
-        lambda h, d: sum(
-            abs(queries[h][e] * keys[h][f][e] * vectors[d[0] + 1][f])
-            for e in range(3)
-            for f in range(2)
-        ),
-        np.array([[-1], [1]]),
-        heads=1,
-    )
-    assert_equal(relative.shift_majorant(np.array([[-1], [1]]), 9), expected)
-
-    corners = PolygonEncoding(jnp.array([[2.0, -3.0]]), ((-1,), (0,), (1,), (2,)))
-    found = corners.shift_majorant(np.array([[-1], [0], [1], [2], [9]]), 5)
-    np.testing.assert_allclose(found, [[2.0, 3.0, 2.0, 3.0, 0.0]], rtol=RELATIVE, atol=1e-15)
-
-
-def test_enumerated_majorant_squares_the_distance_of_the_numbers():
-    """α(n - n_h)², the spare number where a shift has none."""
-    alpha, targets = [2.0, -0.5], [1.0, 4.0]
-    encoding = EnumeratedEncoding(
-        jnp.array(alpha), jnp.array(targets), ((0,), (1,)), codes=(0, 5), spare=2
-    )
-    number = {0: 0, 1: 5, -3: 2}
-    expected = table(lambda h, d: abs(alpha[h]) * (number[d[0]] - targets[h]) ** 2, LINE)
-    assert_equal(encoding.shift_majorant(LINE, 9), expected)
 
 
 def test_rotary_majorants_are_those_of_waves_whose_angles_are_rounded():
@@ -164,32 +177,23 @@ def test_rotary_majorants_are_those_of_waves_whose_angles_are_rounded():
     expected = table(
         lambda h, d: sum(wave(h, j, abs(turns[h][j][0] * d[j // 2])) for j in range(3)), PLANE
     )
-    found = AxialRotaryEncoding(*parts).shift_majorant(PLANE, 9)
-    np.testing.assert_allclose(found, expected, rtol=RELATIVE)
+    result = AxialRotaryEncoding(*parts).shift_majorant(PLANE, 9)
+    np.testing.assert_allclose(result, expected, rtol=RELATIVE)
 
 
-def test_majorants_of_entries_vanish_where_there_is_none():
-    """|b|, |b| log(1 + N(1/ε - 1)), |v||r| and log(1 + Nw), each at its own offsets."""
-    offsets, values, keys = ((1,), (0,)), [[-2.0, 3.0], [0.5, -1.0]], 5
-    uniform_weight, scale = 0.125, math.log1p(5 * 7)
-
-    def entry(head, shift):
-        return abs(values[head][offsets.index((shift[0],))]) if shift[0] in (0, 1) else 0.0
-
-    plain = BiasEncoding(jnp.array(values), None, offsets)
-    assert_equal(plain.shift_majorant(LINE, keys), table(entry, LINE))
-    leaky = BiasEncoding(jnp.array(values), jnp.array(uniform_weight), offsets)
-    found, pull = jax.vjp(lambda given: given.shift_majorant(LINE, keys), leaky)
+def test_majorants_of_leaky_biases_and_mixtures():
+    """|b| log(1 + N(1/ε - 1)) and log(1 + Nw), each at its own offsets."""
+    keys, scale = 5, math.log1p(5 * 7)
+    leaky = BiasEncoding(jnp.array(VALUES), jnp.array(0.125), OFFSETS)
+    result, vjp = jax.vjp(lambda encoding: encoding.shift_majorant(LINE, keys), leaky)
     expected = table(lambda h, d: scale * entry(h, d), LINE)
-    np.testing.assert_allclose(found, expected, rtol=RELATIVE)
+    np.testing.assert_allclose(result, expected, rtol=RELATIVE)
     # d/dε log(1 + N(1/ε - 1)) = -N/ε²/(1 + N(1/ε - 1)), whose magnitude is passed back.
-    (back,) = pull(jnp.ones(found.shape))
+    (back,) = vjp(jnp.ones(result.shape))
     slope = 5 * 64 / 36
     assert float(back.uniform_weight) == pytest.approx(slope * 6.5, rel=RELATIVE)
 
-    scalar = ScalarEncoding(jnp.array([-2.0, 3.0]), jnp.array([0.5, -4.0]), None, offsets)
-    assert_equal(scalar.shift_majorant(LINE, keys), [[8.0, 1.0, 0.0], [12.0, 1.5, 0.0]])
-    mixture = MixtureEncoding(jnp.array([[3.0, 0.5]]), offsets)
+    mixture = MixtureEncoding(jnp.array([[3.0, 0.5]]), OFFSETS)
     expected = [[math.log1p(5 * 0.5), math.log1p(5 * 3.0), 0.0]]
     np.testing.assert_allclose(mixture.shift_majorant(LINE, keys), expected, rtol=RELATIVE)
 
@@ -206,8 +210,8 @@ def test_the_score_of_a_shift_without_an_entry_is_one_for_each_head():
         TokenGrid((2, 1), ((2, 0), (1, 2))),
         jnp.ones((1, 16, 1)),
     )
-    found = exact_scores(layer, grid, keys)
-    assert_equal(found.background, [-5.0, -15.0])
+    result = exact_scores(layer, grid, keys)
+    assert_equal(result.background, [-5.0, -15.0])
     assert_equal(score_majorant(layer, grid, keys).background, [5.0, 15.0])
     plain = layer_of(QuadraticEncoding(jnp.ones(2), jnp.ones((2, 2))), 2)
     assert far_shift(plain.encoding) is None
@@ -239,9 +243,9 @@ def test_content_adds_to_the_majorant_of_positions():
             for entry in (4.0, 8.0)
         ]
     ]
-    found = score_majorant(layer_of(bias, 1, content), grid, keys)
-    assert_equal(found.pairs, expected)
-    assert found.background is None
+    result = score_majorant(layer_of(bias, 1, content), grid, keys)
+    assert_equal(result.pairs, expected)
+    assert result.background is None
 
 
 def test_the_majorant_of_rows_and_columns_is_the_sum_of_theirs():
@@ -249,7 +253,7 @@ def test_the_majorant_of_rows_and_columns_is_the_sum_of_theirs():
     rows, columns = jnp.array([[1.0], [-2.0], [3.0]]), jnp.array([[-5.0], [7.0]])
     query, key = (jnp.full((2, 1, 1), -3.0),) * 2, (jnp.array([[[2.0]], [[-4.0]]]),) * 2
     layer = layer_of(AxialEncoding(query, key, (rows, columns)), 2)
-    found = score_majorant(layer, TokenGrid((2, 2), ((1, 0), (0, 0))), jnp.ones((1, 6, 1)))
+    result = score_majorant(layer, TokenGrid((2, 2), ((1, 0), (0, 0))), jnp.ones((1, 6, 1)))
     expected = [
         [
             [factor * (p * r + q * c) for r in (1.0, 2.0, 3.0) for c in (5.0, 7.0)]
@@ -258,8 +262,8 @@ def test_the_majorant_of_rows_and_columns_is_the_sum_of_theirs():
         ]
         for factor in (3 * 2, 3 * 4)
     ]
-    assert_equal(found.pairs, expected)
-    assert found.background is None
+    assert_equal(result.pairs, expected)
+    assert result.background is None
 
 
 ONES = {shape: jnp.ones(shape) for shape in ((3, 2, 5), (3, 4, 6), (3, 2), (3, 4), (3, 7))}
@@ -303,11 +307,11 @@ def test_gains_have_a_majorant_and_their_derivative_another():
     offsets = ((0,), (1,), (2,))
     for logit, outside in ((None, 2), (jnp.array(3.0), 0)):
         encoding = ScalarEncoding(jnp.array(exponents), jnp.array(logs), logit, offsets)
-        found, pull = jax.vjp(lambda given: given.gain_majorant(1), encoding)
+        result, vjp = jax.vjp(lambda encoding: encoding.gain_majorant(1), encoding)
         powers = [[math.exp(h * log) for log in logs] for h in exponents]
         expected = [sum(row) + outside for row in powers]
-        np.testing.assert_allclose(found, expected, rtol=RELATIVE)
-        (back,) = pull(jnp.ones(2))
+        np.testing.assert_allclose(result, expected, rtol=RELATIVE)
+        (back,) = vjp(jnp.ones(2))
         through = [sum(p * abs(log) for p, log in zip(row, logs, strict=True)) for row in powers]
         np.testing.assert_allclose(back.exponents, through, rtol=RELATIVE)
     assert_equal(QuadraticEncoding(jnp.ones(3), jnp.ones((3, 1))).gain_majorant(5), [1.0] * 3)

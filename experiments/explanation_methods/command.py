@@ -1,0 +1,81 @@
+"""`experiments/explanations.py`: what explanations say of the suite of known answers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from convattn.cli.running import FAILED, SUCCESS, run_program
+
+PROGRAM = "experiments/explanations.py"
+PACKAGES = ("torch", "timm", "captum", "matplotlib")
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Explain the models of the suite in several ways, and compare with the truth.
+
+    First each model's logits, values, derivatives and attention in timm are compared with its truth
+    file. Models whose results are in the folder are not explained again, so that an interrupted run
+    goes on.
+    """
+
+    suite: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("build/suite")
+    """The suite; what is missing of it is written."""
+    output_dir: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("build/explanations")
+    """Results go there: results.json, table.md, explanations.svg."""
+    models: tuple[str, ...] = ()
+    """Names of models, such as shift; all if not given."""
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run it.
+
+    Returns:
+        0; 1 if a model in timm is not what its truth file says; 2 for wrong use, and where a
+        package is missing.
+    """
+    return run_program(PROGRAM, Arguments, _compare, words)
+
+
+def _compare(given: Arguments) -> int:
+    from convattn.extras import require
+
+    for package in PACKAGES:
+        require(package)
+    import torch
+
+    from convattn.cli.output import console, print_lines
+    from convattn.diagnosis.picture import picture_files
+    from convattn.files import write_file
+    from convattn.known_answers import NETWORKS, write_suite
+    from explanation_methods.checks import problems
+    from explanation_methods.figure import draw
+    from explanation_methods.results import compact, model_result
+    from explanation_methods.subjects import load_subject
+    from explanation_methods.table import tables
+
+    torch.set_num_threads(1)  # so that sums are added in the same order everywhere
+    known = {network.name: f"{n:02}-{network.name}" for n, network in enumerate(NETWORKS, 1)}
+    unknown = [name for name in given.models if name not in known]
+    if unknown:
+        raise ValueError(f"--models {unknown[0]}, but expected names among {', '.join(known)}")
+    out = console()
+    write_suite(given.suite, NETWORKS, report=lambda line: print_lines([line]))
+    results = []
+    for name in given.models or known:
+        wrong = problems(load_subject(given.suite, known[name]))
+        if wrong:
+            print_lines([*wrong, "these files are not as their truth says; remove them"])
+            return FAILED
+        result, kept = model_result(given.suite, known[name], given.output_dir)
+        out.print(f"{known[name]}: as its truth says; {'kept' if kept else 'explained'}")
+        results.append(result)
+    text = tables(results)
+    files = {"results.json": compact(results), "table.md": text.encode()}
+    for name, content in (files | picture_files(draw(results), "explanations", ("svg",))).items():
+        write_file(given.output_dir / name, content)
+    print_lines([*text.splitlines(), f"written to {given.output_dir}"])
+    return SUCCESS

@@ -1,0 +1,1 @@
+"""A small CNN, compiled and trained on as a vision transformer: `experiments/trained_on.py`."""

@@ -1,0 +1,77 @@
+"""What the compiled networks were before training on, and what training on changed."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from initialization_comparison.table import Row, interval
+
+from convattn.files import parse_json, read_file
+from trained_on_comparison.trials import COMPILED, EXACT
+
+
+def read_networks(folder: Path) -> dict[int, Mapping[str, Any]]:
+    """What was measured of the network of each seed.
+
+    Raises:
+        ValueError: For a file that is no such record.
+    """
+    found = {}
+    for path in sorted((folder / "networks").glob("*.json")):
+        try:
+            facts = parse_json(read_file(path))
+            if facts["schema"] != 1:
+                raise KeyError("schema")
+            found[int(facts["seed"])] = facts
+        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"{path} is no record of experiments/trained_on.py ({error}); remove it, and the "
+                "network is measured again"
+            ) from error
+    return found
+
+
+def print_networks(
+    networks: Mapping[int, Mapping[str, Any]], found: Sequence[Row], out: Any
+) -> None:
+    """Means over the seeds that are compared, with 95 % intervals."""
+    own = next((row for row in found if row.initializer == COMPILED), None)
+    if own is None:
+        return
+    seeds = [seed for seed in own.accuracies if seed in networks]
+    after = [own.accuracies[seed] for seed in seeds]
+    cnn = [networks[seed]["accuracy"] for seed in seeds]
+    out.print(f"the CNN: {_percent(cnn)} of the test images")
+    for name in (COMPILED, EXACT):
+        facts = [networks[seed][name] for seed in seeds]
+        said = [f"{name}, before training on: {_percent([each['accuracy'] for each in facts])}"]
+        said += [f"same class {_percent([each['same_class'] for each in facts])}"]
+        for what in ("difference", "largest", "construction", "gradient"):
+            numbers = [each[what] for each in facts]
+            said.append(f"{what} {min(numbers):.3g} to {max(numbers):.3g}")
+        for what in ("norm", "slope", "sharpness"):
+            numbers = [each["constants"][what] for each in facts]
+            said.append(f"{what} {min(numbers):.3g} to {max(numbers):.3g}")
+        out.print("; ".join(said))
+    before = [networks[seed][COMPILED]["accuracy"] for seed in seeds]
+    for words, others in (("before", before), ("the CNN", cnn)):
+        gains = [one - other for one, other in zip(after, others, strict=True)]
+        out.print(f"trained on less {words}: {_percent(gains, sign=True)} points")
+    for layer, (first, last) in enumerate(zip(*_distances(own), strict=True), 1):
+        out.print(f"distance of layer {layer}: {first:.2f} → {last:.2f}")
+
+
+def _percent(values: Sequence[float], *, sign: bool = False) -> str:
+    mean, half = interval(values)
+    return f"{100 * mean:{'+' if sign else ''}.1f} ± {100 * half:.1f}"
+
+
+def _distances(row: Row) -> tuple[list[float], list[float]]:
+    """Of each layer, before and after, means over seeds; NaN where a run diverged."""
+    both = [
+        np.mean([np.asarray(each.snapshots[at].distance, float) for each in row.results], axis=0)
+        for at in (0, -1)
+    ]
+    return both[0].tolist(), both[1].tolist()

@@ -1,0 +1,15 @@
+"""vibecheck (vibecheck-nn): linear bounds with branch and bound; it reads VNN-LIB 2.0."""
+
+import json
+import sys
+
+from vibecheck import verify
+
+network_file, _, property_file, _, seconds = sys.argv[1:]
+found = verify(net=network_file, spec=property_file, timeout=float(seconds))
+verdict = {"unsat": "holds", "sat": "violated", "error": "error"}.get(found.verdict, "unknown")
+image = None
+if verdict == "violated":
+    image = [float(number) for number in found.counterexample["X"].ravel()]
+details = str(getattr(found, "details", ""))[:300]
+print(json.dumps({"verdict": verdict, "counterexample": image, "message": details}))

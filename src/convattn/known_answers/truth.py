@@ -1,0 +1,193 @@
+"""What is known of a compiled vision transformer: where heads look, and what tokens depend on.
+
+A token holds values of the network. The *field* of a value is the set of pixels from which a path
+of nonzero weights leads to it: on no image does any other pixel matter. Its *Jacobian* at an image
+is the product of the linear maps and of the slopes of the units on the way. Both are of the
+network itself, from its plan; nothing is read off the transformer.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from convattn.compile.affine import Affine, Value
+from convattn.compile.evaluation import affine_values, node_values, secant, transposed_values
+from convattn.compile.network import Network
+from convattn.compile.plan import Plan
+
+Kind = Literal["offset", "self", "point", "mean", "unused"]
+Numbers = dict[Value, np.ndarray]
+
+
+@dataclass(frozen=True)
+class KnownHead:
+    """Where a head looks.
+
+    Attributes:
+        kind: `"offset"` and `"self"`: each token of the grid at one offset, the class token where
+            there is none; `"point"`: the class token at one token; `"mean"`: the class token at all
+            alike; `"unused"`: nothing is passed on, whatever it looks at.
+        where: The offset, or the token, in rows and columns of tokens.
+        border: What an offset reads beyond the grid: `"zeros"`, `"edge"` or `"circular"`.
+        every: The tokens that hold what is read: each of so many rows and columns. An offset that
+            leads to another token, or from one that holds none, reads the class token.
+    """
+
+    kind: Kind
+    where: tuple[int, int] = (0, 0)
+    border: str = "zeros"
+    every: tuple[int, int] = (1, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class KnownValue:
+    """A value that tokens hold.
+
+    Attributes:
+        name: As in the report.
+        blocks: How many blocks have run when it is there.
+        tokens: Which tokens hold it and are read later: places in the sequence, of which 0 is the
+            class token.
+        channels: Of the stream: feature f of the value is half of what stands in channel c_f less
+            what stands in c_f + width/2.
+        numbers: On each image.
+        field: The pixels on which each token's value can depend.
+        jacobian: Of each feature by each pixel, on the first image; on all of them for the logits.
+    """
+
+    name: str
+    blocks: int
+    tokens: Int[np.ndarray, "tokens"]
+    channels: Int[np.ndarray, "features"]
+    numbers: Float[np.ndarray, "images tokens features"]
+    field: Bool[np.ndarray, "tokens rows columns"]
+    jacobian: Float[np.ndarray, "images tokens features channels rows columns"]
+
+
+def known_heads(plan: Plan) -> list[list[KnownHead]]:
+    """By block, its heads in their order."""
+    blocks = []
+    for block in plan.blocks:
+        own = []
+        for head in block.heads:
+            reading, apart = head.reading, head.reading.code.tokens.apart
+            row, column = (at * step for at, step in zip(reading.where, apart, strict=True))
+            own.append(KnownHead(reading.kind, (row, column), reading.code.border, apart))
+        blocks.append(own + [KnownHead("unused")] * (plan.num_heads - len(own)))
+    return blocks
+
+
+def known_values(
+    plan: Plan, images: Float[np.ndarray, "images rows columns channels"]
+) -> list[KnownValue]:
+    """Every value that the network stores, the logits last.
+
+    Args:
+        plan: Of the compiled network.
+        images: Where the values are wanted; the Jacobian of all but the logits on the first.
+    """
+    network = plan.network
+    values = node_values(network, images)
+    slopes = _slopes(network, values)
+    fields, read = _fields(network), points_read(network)
+    first = _jacobians(network, {value: slope[:1] for value, slope in slopes.items()}, 1)
+    every = _jacobians(network, slopes, len(images))
+    known = []
+    for node in network.nodes:
+        value = node.value
+        blocks = 1 + max(n for n, block in enumerate(plan.blocks) if block.node is node)
+        is_last = node is network.nodes[-1]
+        needed = np.flatnonzero(np.asarray(_by_token(value, read[value][None])).any((0, -1)))
+        jacobian = _by_token(value, (every if is_last else first)[value])[..., needed, :]
+        field = np.asarray(_by_token(value, fields[value]).any(-1))[:, needed]
+        known.append(
+            KnownValue(
+                value.name,
+                blocks,
+                _places(network, value)[needed],
+                plan.channels[value],
+                _by_token(value, values[value])[:, needed],
+                field.T.reshape(len(needed), *network.image_size),
+                _by_pixel(network, jacobian),
+            )
+        )
+    return known
+
+
+def _slopes(network: Network, values: Numbers) -> Numbers:
+    """The derivative of each unit."""
+    before = {node.value: affine_values(node.affine, values) for node in network.nodes}
+    return {
+        node.value: secant(node.units, before[node.value], before[node.value])
+        for node in network.nodes
+    }
+
+
+def _jacobians(network: Network, slopes: Numbers, images: int) -> Numbers:
+    """`[images · pixels, points…, features]`: one tangent for each number of an image."""
+    count = int(np.prod([*network.image_size, network.image.channels]))
+    unit = np.eye(count).reshape(count, *network.image_size, -1)
+    tangents = {network.image: np.tile(unit, (images, 1, 1, 1))}
+    for node in network.nodes:
+        moved = affine_values(node.affine, tangents, constants=False)
+        tangents[node.value] = moved * slopes[node.value].repeat(count, axis=0)
+    return tangents
+
+
+def _fields(network: Network) -> Numbers:
+    """`[pixels, points…, channels]`: whether a path leads from each pixel."""
+    count = int(np.prod(network.image_size))
+    unit = np.eye(count).reshape(count, *network.image_size, 1)
+    paths = {network.image: unit.repeat(network.image.channels, axis=-1)}
+    for node in network.nodes:
+        counted = affine_values(_nonzero(node.affine), paths, constants=False)
+        paths[node.value] = (counted > 0).astype(float)
+    return {value: counts > 0 for value, counts in paths.items()}
+
+
+def points_read(network: Network) -> Numbers:
+    """Of every value, `[points…, channels]`: whether a path of weights leads to a logit."""
+    last = network.nodes[-1]
+    counts: Numbers = {last.value: np.ones((1, last.value.channels))}
+    for node in network.nodes[::-1]:
+        weights = counts.get(node.value)
+        if weights is None:
+            continue
+        for value, part in transposed_values(_nonzero(node.affine), weights).items():
+            counts[value] = counts.get(value, 0) + (part > 0)
+    return {value: count[0] > 0 for value, count in counts.items()}
+
+
+def _nonzero(affine: Affine) -> Affine:
+    """With 1 for each weight that is not 0."""
+    return affine.of_matrices(lambda matrix: (matrix != 0).astype(float))
+
+
+def _by_token(value: Value, numbers: np.ndarray) -> np.ndarray:
+    """`[batch, points…, channels]` as `[batch, tokens, features]`."""
+    if value.lattice is None:
+        return numbers[:, None]
+    (rows, columns), (down, across) = value.lattice.tokens, value.lattice.held
+    parts = numbers.reshape(len(numbers), rows, down, columns, across, value.channels)
+    return parts.transpose(0, 1, 3, 2, 4, 5).reshape(len(numbers), rows * columns, -1)
+
+
+def _places(network: Network, value: Value) -> np.ndarray:
+    """In the sequence of tokens."""
+    if value.lattice is None:
+        return np.zeros(1, int)
+    assert network.image.lattice is not None
+    across = network.image.lattice.tokens[1]
+    rows, columns = (
+        np.arange(count) * apart
+        for count, apart in zip(value.lattice.tokens, value.lattice.apart, strict=True)
+    )
+    return (1 + rows[:, None] * across + columns[None]).ravel()
+
+
+def _by_pixel(network: Network, jacobian: np.ndarray) -> np.ndarray:
+    """`[images · pixels, tokens, features]` as `[images, tokens, features, channels, rows, …]`."""
+    shape = (-1, *network.image_size, network.image.channels, *jacobian.shape[1:])
+    return jacobian.reshape(shape).transpose(0, 4, 5, 3, 1, 2)

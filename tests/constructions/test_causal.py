@@ -1,0 +1,260 @@
+"""S.causal: under a causal mask the layer is the convolution, and what comes later is not seen."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_dtype, assert_equal, assert_within, gamma
+
+import convattn as ca
+from convattn.bounds.limit_rounding import limit_rounding_bound
+from convattn.bounds.majorant import majorant_of
+from convattn.bounds.rounding import layer_error_bound
+from convattn.encodings.bias import BiasEncoding
+from convattn.encodings.layer import AttentionLayer
+from convattn.encodings.scalar import ScalarEncoding
+from convattn.fast import choose_windows
+from convattn.fast.application import apply_attention, attention_maps
+from convattn.networks.weights.consistency import check_layer
+from convattn.networks.weights.fixed_size import at_image_size
+from convattn_ledger.bounds.back_ends.bounds import value_bound
+
+CAUSAL = {"padding": "CAUSAL", "causal": True}
+SERVING = ("dense", "chunked", "shift")
+# kernel size, dilation, stride, tokens
+SIZES = [(1, 1, 1, 5), (2, 1, 1, 6), (3, 1, 1, 1), (4, 2, 1, 9), (3, 2, 2, 9), (5, 3, 3, 4)]
+LIMITS = ("bias", "quadratic", "enumerated", "polygon", "rotary")
+
+
+def integers(name, *shape, dtype="float32"):
+    draws = np.random.default_rng([*name.encode()]).integers(-9, 10, shape)
+    return jnp.asarray(draws, dtype)
+
+
+def case(size, dtype="float32"):
+    """Images, kernel, bias and the options of a convolution."""
+    taps, dilation, stride, tokens = size
+    parts = [("images", 2, tokens, 2), ("kernel", taps, 2, 3), ("bias", 3)]
+    options = {"dilation": dilation, "stride": stride}
+    return *(integers(*part, dtype=dtype) for part in parts), options
+
+
+OTHERS = [(SIZES[3], {"uniform_weight": 0.25}), (SIZES[4], {"head_dim": 1})]
+
+
+@pytest.mark.parametrize(("size", "exact"), [*((size, {}) for size in SIZES), *OTHERS], ids=str)
+def test_exact_heads_are_the_convolution_within_the_bound(size, exact):
+    images, kernel, bias, options = case(size)
+    layer = ca.conv_to_attention(kernel, bias, **CAUSAL, **exact, **options)
+    assert layer.heads >= size[0] + 1
+    expected = ca.conv(images, kernel, bias, padding="CAUSAL", **options)
+    bound = layer_error_bound(layer, images, majorant_of(layer, kernel, bias, images))
+    taps, dilation, _, tokens = size
+    few = taps + 4 > tokens + dilation * (taps - 1)  # too few keys for the bound to cover shift
+    for backend in SERVING[:2] if few else SERVING:
+        assert_within(apply_attention(layer, images, backend=backend), expected, bound, backend)
+
+
+@pytest.mark.parametrize("encoding", LIMITS)
+def test_one_hot_heads_are_the_convolution_to_the_last_bit(encoding):
+    for size in SIZES[3:5]:
+        images, kernel, bias, options = case(size)
+        layer = ca.conv_to_attention(
+            kernel, bias, encoding=encoding, form="limit", **CAUSAL, **options
+        )
+        expected = ca.conv(images, kernel, bias, padding="CAUSAL", **options)
+        for backend in ("dense", "chunked", "auto"):
+            assert_equal(apply_attention(layer, images, backend=backend), expected, backend)
+        assert (limit_rounding_bound(layer, images, kernel, bias) < 1).all()
+
+
+def test_the_fewest_heads_know_the_visible_keys():
+    kernel = jnp.array([1.0, -2.0, 4.0])[:, None, None] * integers("kernel", 1, 2, 3)
+    images = integers("images", 2, 7, 2)
+    layer = ca.conv_to_attention(kernel, num_heads="min", **CAUSAL)
+    assert layer.heads < 4
+    expected = ca.conv(images, kernel, padding="CAUSAL")
+    limit = 2.0**-16 * float(jnp.abs(kernel).sum()) * 9
+    for backend in SERVING:
+        assert_within(apply_attention(layer, images, backend=backend), expected, limit, backend)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16", "float16"])
+def test_other_dtypes_are_within_their_bounds(dtype):
+    images, kernel, bias, options = case(SIZES[3], dtype)
+    layer = ca.conv_to_attention(kernel, bias, **CAUSAL, **options)
+    wide = [jnp.asarray(part, jnp.float64) for part in (images, kernel, bias)]
+    expected = ca.conv(*wide, padding="CAUSAL", **options)
+    bound = layer_error_bound(layer, images, majorant_of(layer, kernel, bias, images))
+    for backend in SERVING:
+        found = jax.jit(lambda layer, x, b=backend: apply_attention(layer, x, backend=b))
+        result = found(layer, images)
+        assert_dtype(result, dtype)
+        assert_within(result, expected, bound, backend)
+
+
+def test_each_query_has_the_weights_of_the_keys_that_it_sees():
+    """Of n keys the target has (1 + n(1/ε - 1))/(n/ε), every other one ε/n, and later ones none."""
+    layer = ca.conv_to_attention(integers("kernel", 3, 1, 1), uniform_weight=0.25, **CAUSAL)
+    found = attention_maps(layer, (6,))
+    assert found.ring == ((2, 0),)
+    for head, place, key in np.ndindex(4, 6, 8):
+        seen = place + 3
+        at = head < 3 and key == place + head
+        total = 4 * seen if head < 3 else seen
+        exact = (1 + 3 * seen if at else 1) / total if key < seen else 0
+        assert_within(found.weights[head, place, key], exact, gamma(300, "float32") * exact)
+
+
+def trained(seed):
+    """A causal layer whose table is any, and 2 of whose 5 heads look alike."""
+    draw = np.random.default_rng(seed).normal
+    encoding = BiasEncoding(jnp.asarray(draw(size=(5, 3))), jnp.asarray(0.3), ((-4,), (-2,), (0,)))
+    sizes = {"patch_size": (1,), "stride": (1,), "dilation": (2,), "ring": ((2, 2),)}
+    layer = ca.conv_to_attention(jnp.ones((3, 2, 3), float), dilation=2, **CAUSAL)
+    encoding = replace(encoding, offsets=layer.encoding.offsets)
+    output = jnp.asarray(draw(size=(5, 2, 3)))
+    return AttentionLayer(encoding, None, output, **sizes, padding=layer.padding, causal=True)
+
+
+def test_any_table_is_attention_to_the_visible_keys_in_every_back_end():
+    layer, images = trained(0), np.random.default_rng(1).normal(size=(2, 9, 2))
+    keys = np.pad(images, [(0, 0), (4, 0), (0, 0)])
+    table, output = np.asarray(layer.encoding.values), np.asarray(layer.output)
+    expected, magnitude = (np.zeros((2, 9, 3)) for _ in range(2))
+    for place in range(9):
+        seen = place + 5
+        scores = np.zeros((5, seen))
+        scores[:, [place, place + 2, place + 4]] = table * np.log1p(seen * 0.7 / 0.3)
+        weights = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
+        for found, tokens, maps in (
+            (expected, keys, output),
+            (magnitude, np.abs(keys), np.abs(output)),
+        ):
+            found[:, place] = np.einsum("hk,bki,hio->bo", weights, tokens[:, :seen], maps)
+    for backend in SERVING:
+        found = apply_attention(layer, images, backend=backend)
+        assert_within(found, expected, gamma(600, "float64") * magnitude, backend)
+
+
+def test_gradients_of_the_back_ends_agree():
+    layer, images = trained(2), jnp.asarray(np.random.default_rng(3).normal(size=(2, 7, 2)))
+
+    def gradients(backend):
+        def loss(layer, images):
+            return (apply_attention(layer, images, backend=backend) ** 2).sum()
+
+        return jax.tree.leaves(jax.jit(jax.grad(loss, argnums=(0, 1)))(layer, images))
+
+    dense = gradients("dense")
+    for backend in ("chunked", "shift"):
+        for found, expected in zip(gradients(backend), dense, strict=True):
+            assert_within(found, expected, 2.0**-36 * float(1 + jnp.abs(expected).max()), backend)
+
+
+def test_gradients_by_the_images_are_those_of_the_convolution():
+    images, kernel, bias, options = case(SIZES[4])
+    layer = ca.conv_to_attention(kernel, bias, form="limit", **CAUSAL, **options)
+    cotangent = integers("cotangent", 2, 5, 3)
+
+    def pulled(function):
+        return jax.vjp(function, images)[1](cotangent)[0]
+
+    expected = pulled(lambda x: ca.conv(x, kernel, bias, padding="CAUSAL", **options))
+    for backend in SERVING:
+        got = pulled(lambda x, b=backend: apply_attention(layer, x, backend=b))
+        assert_equal(got, expected, backend)
+
+
+@pytest.mark.parametrize("form", ["exact", "limit"])
+@pytest.mark.parametrize("size", [SIZES[0], SIZES[3], SIZES[4]], ids=str)
+def test_what_is_not_finite_reaches_no_earlier_output(form, size):
+    images, kernel, bias, options = case(size)
+    layer = ca.conv_to_attention(kernel, bias, form=form, **CAUSAL, **options)
+    spoiled = images.at[:, 4].set(jnp.nan).at[0, -1, 1].set(-jnp.inf)
+    earlier = -(-4 // size[2])
+    for backend in SERVING:
+        clean, found = (
+            apply_attention(layer, given, backend=backend) for given in (images, spoiled)
+        )
+        assert_equal(found[:, :earlier], clean[:, :earlier], backend)
+        assert bool(jnp.isnan(found[:, earlier:]).all())
+
+        def loss(given, backend=backend):
+            return apply_attention(layer, given, backend=backend)[:, :earlier].sum()
+
+        slope, usual = jax.grad(loss)(spoiled), jax.grad(loss)(images)
+        assert_equal(slope[:, :4], usual[:, :4], backend)
+
+
+def test_without_the_mask_it_does_reach_them():
+    images, kernel, bias, options = case(SIZES[3])
+    layer = ca.conv_to_attention(kernel, bias, padding="CAUSAL", **options)
+    found = apply_attention(layer, images.at[:, 4].set(jnp.nan), backend="dense")
+    assert bool(jnp.isnan(found).all())
+
+
+def test_the_kernel_comes_back():
+    _, kernel, bias, options = case(SIZES[3])
+    layer = ca.conv_to_attention(kernel, bias, form="limit", **CAUSAL, **options)
+    found = ca.attention_to_conv(layer, 4, image_size=(30,))
+    assert_equal(found.kernel, kernel)
+    assert found.residual.padding == ((6, 0),)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_files_keep_the_mask(causal, tmp_path):
+    kernel = integers("kernel", 3, 1, 1)
+    layer = ca.conv_to_attention(kernel, padding="CAUSAL", causal=causal)
+    ca.save_layer(layer, tmp_path / "layer.npz")
+    loaded = ca.load_layer(tmp_path / "layer.npz")
+    assert jax.tree.structure(loaded) == jax.tree.structure(layer)
+    assert ("causal" in repr(loaded)) == causal
+
+
+KERNELS = {1: jnp.ones((3, 1, 1)), 2: jnp.ones((3, 3, 1, 1))}
+REFUSED = [
+    (1, {"padding": "SAME"}, r"padding=\(\(1, 1\),\).*pass padding='CAUSAL'"),
+    (1, {"padding": "VALID"}, r"padding=\(\(0, 0\),\)"),
+    (2, {"padding": "SAME"}, r"on a sequence"),
+    (2, {"padding": 0}, r"on a sequence"),
+    (1, {"padding": "CAUSAL", "patch_size": 2}, r"patch_size=\(2,\).*patch_size=1"),
+    (1, {"padding": "CAUSAL", "encoding": "scalar"}, r"ScalarEncoding.*encoding='bias'"),
+]
+
+
+@pytest.mark.parametrize(("axes", "options", "message"), REFUSED)
+def test_conversions_that_it_cannot_are_refused(axes, options, message):
+    with pytest.raises(ValueError, match=f"(?s){message}"):
+        ca.conv_to_attention(KERNELS[axes], **{"causal": True, **options})
+
+
+def test_back_ends_bounds_and_layouts_that_it_cannot_are_refused():
+    layer = ca.conv_to_attention(jnp.ones((1, 1, 1)), encoding="quadratic", **CAUSAL)
+    images, grid = jnp.ones((1, 5, 1)), layer.token_grid((5,))
+    windows = (((0, 0),),)
+    for call, message in (
+        (lambda: apply_attention(layer, images, backend="windowed", windows=windows), "mask"),
+        (lambda: apply_attention(layer, images, backend="separable"), "1 axis"),
+        (lambda: apply_attention(layer, images, backend="dot_product"), "content"),
+        (lambda: choose_windows(layer.encoding, grid), "causal mask"),
+        (lambda: at_image_size(layer, (5,)), "causal mask"),
+        (lambda: value_bound(layer, images), "causal mask"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+    ahead = replace(trained(0), ring=((2, 1),), padding=None)
+    with pytest.raises(ValueError, match="do not see every offset"):
+        apply_attention(ahead, jnp.ones((1, 5, 2)), backend="shift")
+
+
+def test_layers_by_hand_that_it_cannot_are_refused():
+    images = replace(ca.conv_to_attention(KERNELS[2]), causal=True)
+    gains = ScalarEncoding(jnp.arange(2.0), jnp.log(jnp.array([2.0])), None, ((0,),))
+    scalar = replace(trained(0), encoding=gains)
+    for layer, message in ((images, "images have no order"), (scalar, "one number of keys")):
+        for call in (check_layer, lambda layer: layer.token_grid((4,) * len(layer.stride))):
+            with pytest.raises(ValueError, match=message):
+                call(layer)

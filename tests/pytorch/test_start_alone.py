@@ -1,0 +1,110 @@
+"""The start in thirty lines of docs/initialization.md, beside `convolutional`."""
+
+import re
+from pathlib import Path
+
+import pytest
+from torch_packages import torch_package
+
+from convattn.initialization import convolutional
+from convattn.initialization.positions import targets
+
+torch = pytest.importorskip("torch")
+PAGE = Path(__file__).parents[2] / "docs" / "initialization.md"
+GRID, LEAK = (6, 8), 0.05
+INSIDE = [row * 8 + column for row in range(1, 5) for column in range(1, 7)]
+
+
+@pytest.fixture(scope="module")
+def snippet():
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    names: dict = {}
+    exec(next(block for block in blocks if "def start_as_convolution" in block), names)
+    return names["start_as_convolution"]
+
+
+def network(class_token):
+    timm = torch_package("timm")[1]
+    torch.manual_seed(0)
+    sides = {"img_size": (24, 32), "patch_size": 4, "embed_dim": 72, "depth": 2, "num_heads": 3}
+    pool = "token" if class_token else "avg"
+    return timm.models.VisionTransformer(
+        **sides, num_classes=4, class_token=class_token, global_pool=pool
+    ).eval()
+
+
+def attention(vit, images):
+    """Of the first layer `[batch, heads, tokens, tokens]`, and what its branch adds."""
+    seen, block = {}, vit.blocks[0]
+    block.attn.fused_attn = False
+    hooks = [
+        block.attn.attn_drop.register_forward_hook(lambda m, i, o: seen.update(weights=o)),
+        block.attn.register_forward_hook(lambda m, i, o: seen.update(read=i[0], branch=o)),
+    ]
+    with torch.no_grad():
+        vit(images)
+    for hook in hooks:
+        hook.remove()
+    return seen
+
+
+def shift_of(weights, before):
+    """(row, column) that a head looks at from the middle of the grid."""
+    query = 3 * GRID[1] + 3
+    key = int(weights[before + query].argmax()) - before
+    return key // GRID[1] - 3, key % GRID[1] - 3
+
+
+def largest_leak(weights, border, before, queries):
+    """Of all heads and these queries, to other tokens than the one of the head's shift."""
+    found = 0.0
+    for head in range(weights.shape[1]):
+        meant = targets(GRID, border, shift_of(weights[0, head], before), before)
+        for query in queries:
+            share = weights[:, head, before + query, int(meant[query])]
+            found = max(found, float(1 - share.min()))
+    return found
+
+
+@pytest.mark.parametrize("class_token", [True, False])
+def test_its_heads_are_one_hot_within_the_leak_as_ours_are(snippet, class_token):
+    images = torch.rand(4, 3, 24, 32) * 2 - 1
+    border, before = ("class", 1) if class_token else ("edge", 0)
+    every = range(GRID[0] * GRID[1]) if class_token else INSIDE
+    usual = network(class_token)
+    found = convolutional(usual.state_dict(), heads=3, image_size=(24, 32), leak=LEAK)
+    assert found.border == border
+    ours = {name: torch.from_numpy(array) for name, array in found.parameters.items()}
+    usual.load_state_dict(ours)
+    theirs = network(class_token)
+    snippet(theirs, images, leak=LEAK)
+    for vit in (usual, theirs):
+        weights = attention(vit, images)["weights"]
+        assert 0 < largest_leak(weights, border, before, every) <= LEAK
+    edges = attention(theirs, images)["weights"]
+    assert largest_leak(edges, border, before, range(GRID[0] * GRID[1])) < 0.5  # nearest token
+
+
+@pytest.mark.parametrize("class_token", [True, False])
+def test_its_branch_is_the_shift_of_its_channels(snippet, class_token):
+    images, vit = torch.rand(4, 3, 24, 32) * 2 - 1, network(class_token)
+    snippet(vit, images, leak=LEAK)
+    seen, before = attention(vit, images), int(class_token)
+    read, branch = (seen[name][:, before:].reshape(4, *GRID, 72) for name in ("read", "branch"))
+    largest = float(seen["read"][..., :64].norm(dim=-1).max())
+    for head in range(3):
+        own = slice(24 * head, min(24 * head + 24, 64))
+        rows, columns = shift_of(seen["weights"][0, head], before)
+        moved = torch.roll(read[..., own], (-rows, -columns), (1, 2))[:, 1:5, 1:7]
+        apart = (branch[:, 1:5, 1:7, own] - moved).norm(dim=-1).max()
+        assert float(apart) <= 2 * LEAK * largest
+    assert not branch[..., 64:].any()
+
+
+def test_a_broken_start_is_seen(snippet):
+    images, vit = torch.rand(4, 3, 24, 32) * 2 - 1, network(True)
+    snippet(vit, images, leak=LEAK)
+    with torch.no_grad():
+        vit.blocks[0].attn.qkv.weight[:48] /= 4  # scores of a quarter of the size
+    weights = attention(vit, images)["weights"]
+    assert largest_leak(weights, "class", 1, range(GRID[0] * GRID[1])) > LEAK
