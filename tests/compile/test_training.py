@@ -33,9 +33,8 @@ def compiled():
 def left_of_sharpness(found, constants):
     """The share of S that LayerNorm leaves before every attention, on the images."""
     held = StoredValues(found.plan, constants, found.streams(images()))
-    lattices = (None, found.plan.network.image.lattice)  # the class token, and the grid
-    largest = max(held.deviation(at, each).max() for each in held.before for at in lattices)
-    return 1 - float(largest) * found.plan.largest_ratio
+    largest = max(held.largest_deviation(stream) for stream in held.before)
+    return 1 - largest * found.plan.largest_ratio
 
 
 def test_each_error_is_what_the_rule_says(compiled):

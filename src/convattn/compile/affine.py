@@ -14,6 +14,7 @@ and after it differ by themselves. Other borders read the nearest point (edge), 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from math import prod
 from typing import Literal
 
 import numpy as np
@@ -81,6 +82,16 @@ class Affine:
             value.lattice == self.lattice and set(taps) <= {CENTRE}
             for (value, _), taps in self.terms.items()
         )
+
+    @property
+    def products(self) -> int:
+        """How many an entry sums; a mean counts its points."""
+        count = 0
+        for (value, _), taps in self.terms.items():
+            for where, matrix in taps.items():
+                points = prod(value.lattice.count) if value.lattice and where == MEAN else 0
+                count += len(matrix) + points
+        return count
 
     def of_matrices(self, change: Callable[[np.ndarray], np.ndarray]) -> "Affine":
         """With each matrix changed, such as to its absolute values."""

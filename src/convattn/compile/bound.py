@@ -1,29 +1,32 @@
 """How far a compiled vision transformer can be from its network, on given images.
 
-Let ṽ be what the transformer stores, v what the network computes, and e_n the part of node n's
-difference that arises there. With f_n its function, A_n its affine map and σ_n the secant of f_n
-between the two runs,
+Of a node, the network computes v = f(z), z = A(v). In a run of the vision transformer, let z̃ be
+what the stream holds between attention and MLP, and ṽ what it holds after. With σ the secant of f
+from z to z̃, a what arises in attention and e what arises in the MLP,
 
-    ṽ_n - v_n = σ_n · (A_n(ṽ) - A_n(v)) + e_n.
+    z̃ - z = A(ṽ) - A(v) + a,   ṽ - v = σ·(z̃ - z) + e.
 
-This recursion is linear in the e_n. Its transpose, from each logit back, gives each entry of each
-node a weight w, and |logit difference| ≤ Σ_n |<w_n, e_n>|. What arises at a node:
+This recursion is linear in a and e. Its transpose, from each logit back, gives each entry of each
+node a weight w, and |logit difference| ≤ Σ |<σw, a>| + |<w, e>|. What arises at a node:
 
 1. *Of each token in common.* LayerNorm multiplies all numbers of token τ by 1 - η_τ, 0 ≤ η_τ ≤
-   |f_τ|²/(2(Λ² + εD/2)), and rounds that factor by γ_(D+8). In attention <w, A(η v)> = Σ_τ η_τ
-   <(Aᵀw)_τ, v_τ> ≤ Σ_τ η_τ |<(Aᵀw)_τ, v_τ>|; in the MLP, with z what the function is applied to,
-   Σ_τ η_τ |<w_τ, Σ jump·ReLU(t - z)>|.
+   |f_τ|²/(2(Λ² + εD/2)), and rounds that factor by γ_(D+8). In the MLP, Σ_τ η_τ |<w_τ, Σ
+   jump·ReLU(t - z̃)>|. In attention, where one block makes the node, <σw, A(ηṽ)> = Σ_τ η_τ
+   <(Aᵀσw)_τ, ṽ_τ> ≤ Σ_τ η_τ |<(Aᵀσw)_τ, ṽ_τ>|. Several blocks have several factors, and what
+   cancels in A may stand in different ones: η|A||ṽ| of each number.
 2. *Of each number.* GELU for ReLU: m Σ|jump|/s where a bend is near (`scalar.py`, (2)); from |s(z -
    t)| = 40 on it is below 10^(-300). What softmax leaves on other tokens: at most N e^(-S') a head,
-   twice that of the largest number that any token holds; S' is what η and the rounding of scores
-   leave of S. What an earlier value has left in a channel that was cleared, as the stream has it.
-   Rounding: γ_k of the sums of absolute values, k counting two for each number that a head reads,
-   one for each that it passes on, N for a mean, and 24 for the rest. LayerNorm subtracts at most μ
-   = |mean| + γ_D (mean|x| + |mean|)/2 from all numbers of a token. That cancels in pairs, but the
-   sums in which a head, a unit or a logit reads pairs are rounded with it: γ_12 μ where a number is
-   read alone, γ_(12+2n) μ where n are added up.
+   twice that of the largest number that any token holds, and as much again by rounding, since a sum
+   of two loses no more than the smaller; S' is what η and the rounding of scores leave of S. What
+   an earlier value has left in a channel that was cleared, as the stream has it. Rounding: γ_k of
+   the sums of absolute values, k counting two for each number that a head reads, one for each that
+   it passes on, N for a mean, and 24 for the rest. LayerNorm subtracts at most μ = |mean| + γ_D
+   (mean|x| + |mean|)/2 from all numbers of a token. That cancels in pairs, but the sums in which a
+   head, a unit or a logit reads pairs are rounded with it: γ_12 μ where a number is read alone,
+   γ_(12+2n) μ where n are added up.
 
-The first two sentences of both are *construction*, in exact arithmetic; the rest is *rounding*.
+The deviation η, GELU for ReLU and half of what softmax leaves are *construction*, in exact
+arithmetic; the rest is *rounding*, with that of the network's own evaluation in float64.
 """
 
 from collections.abc import Mapping
@@ -44,7 +47,7 @@ from convattn.compile.evaluation import (
 from convattn.compile.network import Node
 from convattn.compile.parameters import GRID, Constants, lost_to_rounding
 from convattn.compile.plan import Head, Plan
-from convattn.compile.scalar import GELU_DEVIATION, GELU_SLOPE
+from convattn.compile.scalar import GELU_DEVIATION, GELU_SLOPE, Units
 from convattn.compile.stock import Streams
 from convattn.compile.stored_values import StoredValues
 from convattn.operators.roundoff import gamma, unit_roundoff
@@ -72,23 +75,30 @@ class Bound:
         return self.construction + self.rounding
 
 
+class _Part(NamedTuple):
+    """What arises of each number, `[batch, rows, columns, channels]` or `[batch, channels]`."""
+
+    construction: np.ndarray
+    rounding: np.ndarray
+
+
 class _Arising(NamedTuple):
     """What arises at a node.
 
     Attributes:
-        attention: η of each source's points, by value.
+        slope: σ.
+        attention: η of each source's points, by value, if one block makes the node.
         inside: η of the node's own points.
-        moved: Σ jump·ReLU(t - z).
-        common: The rounding of the factor that a token's numbers have in common.
-        construction, rounding: Of each number.
+        moved: Σ jump·ReLU(t - z̃).
+        a, e: Of each number.
     """
 
+    slope: np.ndarray
     attention: Mapping[Value, np.ndarray]
     inside: np.ndarray
     moved: np.ndarray
-    common: float
-    construction: np.ndarray
-    rounding: np.ndarray
+    a: _Part
+    e: _Part
 
 
 def derived_bound(
@@ -103,73 +113,103 @@ def derived_bound(
     network, run = plan.network, _Run(plan, constants, streams)
     exact = node_values(network, images)
     stored: dict[Value, np.ndarray] = {network.image: exact[network.image]}
-    slopes, arising = [], []
+    arising = []
     for node in network.nodes:
-        own = [n for n, block in enumerate(plan.blocks) if block.node is node]
-        numbers = affine_values(node.affine, stored)
-        slopes.append(secant(node.units, affine_values(node.affine, exact), numbers))
-        arising.append(run.arising(node, own, stored, exact, numbers))
+        arising.append(run.arising(node, stored, exact))
         stored[node.value] = run.after(node.value)
-    return _carried(run, stored, slopes, arising), affine_values(network.logits, exact)
+    return _carried(run, stored, exact, arising), affine_values(network.logits, exact)
 
 
 class _Run(StoredValues):
     """A run, and what arises in it."""
 
+    @property
+    def common(self) -> float:
+        """The rounding of the factor that a token's numbers have in common."""
+        return gamma(self.plan.width + 8, self.unit)
+
     def arising(
+        self, node: Node, stored: dict[Value, np.ndarray], exact: dict[Value, np.ndarray]
+    ) -> _Arising:
+        """What arises at a node."""
+        own = [n for n, block in enumerate(self.plan.blocks) if block.node is node]
+        between = self.between[own[-1]]
+        computed, held = affine_values(node.affine, exact), self.read(node.value, between)
+        attention = {
+            value: np.max([self.deviation(value.lattice, self.before[n]) for n in own], axis=0)
+            for value, _ in node.affine.terms
+        }
+        a = self._of_attention(node, own, stored, exact)
+        if len(own) > 1:
+            moved = {value: share * stored.get(value, 1.0) for value, share in attention.items()}
+            sizes = absolute_values(node.affine, stored)
+            by_factor = absolute_values(node.affine, moved)
+            a = _Part(a.construction + by_factor, a.rounding + self.common * sizes)
+            attention = {}
+        inside = self.deviation(node.value.lattice, between)
+        moved_by_units, e = self._of_units(node.units, computed, held, inside, self.mean(between))
+        slope = secant(node.units, computed, held)
+        return _Arising(slope, attention, inside, moved_by_units, a, e)
+
+    def _of_attention(
         self,
         node: Node,
         own: list[int],
         stored: dict[Value, np.ndarray],
         exact: dict[Value, np.ndarray],
-        numbers: np.ndarray,
-    ) -> _Arising:
-        """What arises at a node."""
-        units, unit, wide = node.units, self.unit, unit_roundoff(np.float64)
-        befores, between = [self.before[n] for n in own], self.between[own[-1]]
-        attention = {
-            value: np.max([self.deviation(value.lattice, x) for x in befores], axis=0)
-            for value, _ in node.affine.terms
-        }
-        sizes, reach = absolute_values(node.affine, stored), units.lipschitz
+    ) -> _Part:
+        """What attention in a node's blocks adds to each number, but for the factor of a token."""
+        befores = [self.before[n] for n in own]
         heads = [head for n in own for head in self.plan.blocks[n].heads]
-        tokens, common = between.shape[1], self.plan.width + 8
-        most = max(self.largest_deviation(x) for x in befores)
+        tokens, unit = befores[0].shape[1], self.unit
+        deviation = max(self.largest_deviation(x) for x in befores)
         mean = max(self.mean(x) for x in befores)
-        share = min(tokens * self._leak(most, mean), 1.0)
+        share = min(tokens * self._leak(deviation, mean), 1.0)
         leak = 2 * share * sum(self._passed(n) for n in own)
-        rest = np.abs(self.read(node.value, befores[0]))
         reads = max((2 * len(head.sources) for head in heads), default=0)
         passes = sum(head.output.shape[0] for head in heads)
         means = tokens * any(head.reading.kind == "mean" for head in heads)
         count = reads + passes + means + len(own) + _OTHER_ROUNDINGS
-        of_mean = sum(gamma(_readings(head), unit) * _sum_of_map(head) for head in heads)
-        of_attention = gamma(count, unit) * sizes + mean * of_mean
-        margin = leak + rest + of_attention + (gamma(common, unit) + most) * sizes
-        margin = margin + _NEAR / self.constants.slope
-        moved, around = np.zeros_like(numbers), np.abs(numbers)
-        near, inside, subtracted = np.zeros_like(numbers), self.mean(between), 0.0
+        sizes = absolute_values(node.affine, stored)
+        rounding = leak + np.abs(self.read(node.value, befores[0])) + gamma(count, unit) * sizes
+        rounding += mean * sum(gamma(_readings(head), unit) * _sum_of_map(head) for head in heads)
+        evaluated = gamma(node.affine.products + 8, unit_roundoff(np.float64))
+        rounding += evaluated * absolute_values(node.affine, exact)
+        return _Part(np.full_like(rounding, leak), rounding)
+
+    def _of_units(
+        self,
+        units: Units,
+        computed: np.ndarray,
+        held: np.ndarray,
+        inside: np.ndarray,
+        mean: float,
+    ) -> tuple[np.ndarray, _Part]:
+        """Σ jump·ReLU(t - z̃), and what the MLP adds to each number.
+
+        Args:
+            computed, held: z and z̃.
+            inside: η.
+            mean: μ.
+        """
+        unit, wide = self.unit, unit_roundoff(np.float64)
+        sizes = np.abs(held)
+        moved, near, subtracted = np.zeros_like(held), np.zeros_like(held), 0.0
         for bend, jump, side in units.bends:
-            moved = moved + jump * np.maximum(side * (numbers - bend), 0)
-            around = around + abs(jump) * (abs(bend) + np.abs(numbers))
-            subtracted = subtracted + abs(jump) * (1 + abs(bend)) * inside
-            near += abs(jump) * (np.abs(bend - numbers) <= margin)
+            distance = side * (held - bend)
+            moved = moved + jump * np.maximum(distance, 0)
+            lost = gamma(_READ, unit) * (sizes + abs(bend) + (1 + abs(bend)) * mean)
+            lost = lost + (inside + self.common) * np.abs(distance)
+            near += abs(jump) * (np.abs(distance) - lost <= _NEAR / self.constants.slope)
+            subtracted += abs(jump) * (1 + abs(bend)) * mean
         if units.is_gelu:
-            moved, around = GELU_SLOPE * np.abs(numbers), 2 * around
-            subtracted = GELU_SLOPE * inside
-        of_units = gamma(units.count + _OTHER_ROUNDINGS, unit) + gamma(8, wide)
-        terms = sum(len(matrix) for taps in node.affine.terms.values() for matrix in taps.values())
-        return _Arising(
-            attention,
-            self.deviation(node.value.lattice, between),
-            moved,
-            gamma(common, unit),
-            reach * leak + near * GELU_DEVIATION / self.constants.slope,
-            reach
-            * (of_attention + rest + gamma(terms + 8, wide) * absolute_values(node.affine, exact))
-            + of_units * around
-            + gamma(_READ, unit) * subtracted,
+            moved, subtracted = GELU_SLOPE * sizes, GELU_SLOPE * mean
+        rounding = gamma(units.count + _OTHER_ROUNDINGS, unit) * units.around(sizes)
+        rounding += gamma(2 * units.count + 8, wide) * units.around(
+            np.maximum(sizes, np.abs(computed))
         )
+        rounding += gamma(_READ, unit) * subtracted
+        return moved, _Part(near * GELU_DEVIATION / self.constants.slope, rounding)
 
     def _leak(self, deviation: float, mean: float) -> float:
         """e^(-S'): η takes at most (1 + 4/gap)η of S, rounding `lost_to_rounding` of it."""
@@ -209,7 +249,7 @@ def _sum_of_map(head: Head) -> float:
 def _carried(
     run: _Run,
     stored: dict[Value, np.ndarray],
-    slopes: list[np.ndarray],
+    exact: dict[Value, np.ndarray],
     arising: list[_Arising],
 ) -> Bound:
     """The recursion's transpose applied to each logit of each image."""
@@ -222,23 +262,25 @@ def _carried(
     def repeated(numbers: np.ndarray) -> np.ndarray:
         return np.tile(numbers, (classes, *[1] * (numbers.ndim - 1)))
 
-    backwards = list(zip(network.nodes, slopes, arising, strict=True))[::-1]
-    for node, slope, own in backwards:
+    for node, own in list(zip(network.nodes, arising, strict=True))[::-1]:
         weight = weights.pop(node.value, None)
         if weight is None:
             continue
+        before = weight * repeated(own.slope)
+        for held, part in ((weight, own.e), (before, own.a)):
+            construction += _summed(np.abs(held) * repeated(part.construction))
+            rounding += _summed(np.abs(held) * repeated(part.rounding))
         moved = weight * repeated(own.moved)
         shares = np.abs(moved).sum(-1) if node.units.is_gelu else np.abs(moved.sum(-1))
         construction += _summed(shares * repeated(own.inside[..., 0]))
-        construction += _summed(np.abs(weight) * repeated(own.construction))
-        rounding += own.common * _summed(shares)
-        rounding += _summed(np.abs(weight) * repeated(own.rounding))
-        for value, part in transposed_values(node.affine, weight * repeated(slope)).items():
-            held = stored[value] if value in stored else one_values(value, batch)
-            shares = np.abs((part * repeated(held)).sum(-1))
-            construction += _summed(shares * repeated(own.attention[value][..., 0]))
-            rounding += own.common * _summed(shares)
+        rounding += run.common * _summed(shares)
+        for value, part in transposed_values(node.affine, before).items():
             weights[value] = weights[value] + part if value in weights else part
+            if value in own.attention:
+                held = stored[value] if value in stored else one_values(value, batch)
+                shares = np.abs((part * repeated(held)).sum(-1))
+                construction += _summed(shares * repeated(own.attention[value][..., 0]))
+                rounding += run.common * _summed(shares)
     sizes = absolute_values(network.logits, stored).T.ravel()
     reads = 2 * sum(value.channels for value, _ in network.logits.terms)
     count = reads + run.plan.width + 8 + _OTHER_ROUNDINGS
@@ -246,7 +288,8 @@ def _carried(
     read = np.repeat(sum(np.abs(matrix).sum(0) for matrix in taps), batch) * run.mean(run.last)
     construction += repeated(run.deviation(None, run.last))[..., 0] * sizes
     rounding += gamma(count, run.unit) * sizes + gamma(reads + _READ, run.unit) * read
-    rounding += gamma(count, unit_roundoff(np.float64)) * sizes
+    evaluated = gamma(network.logits.products + 8, unit_roundoff(np.float64))
+    rounding += evaluated * absolute_values(network.logits, exact).T.ravel()
     return Bound(*(part.reshape(classes, batch).T for part in (construction, rounding)))
 
 

@@ -18,11 +18,10 @@ is subtracted is, with n the other constants of a token, at most
 It cancels in (LN(x)⁺ - LN(x)⁻)/2; what it makes rounding lose does not: that is r·x up to
 γ_4(|x| + μ).
 
-*Scores.* With κ = 2S/gap, a score sums absolute values of at most 5κ(1 + μ), and is off by at most
-24κ(1 + μ)²γ_12 beside the factors of its two tokens; no score is above 2κ. So the one that is meant
-is above all others by
+*Scores.* With κ = 2S/gap, a score is off by at most 24κ(1 + μ)γ_12 (`parameters.py`) beside the
+factors of its two tokens; no score is above 2κ. So the one that is meant is above all others by
 
-    S' = S(1 - ω)(1 - 8ω/gap) - 48κ(1 + μ)²γ_12.
+    S' = S(1 - ω)(1 - 8ω/gap) - 48κ(1 + μ)γ_12.
 
 Each of the other tokens has a weight of at most e^(-S'), or zero if it underflows. What all N pass
 on, what they take from the sum of weights, and what rounding loses by them (of a sum of two no more
@@ -34,7 +33,8 @@ than the smaller) is at most 4N e^(-S') B. The scores of a mean are 0, and its w
 
 R what an earlier value has left in the channel, and k the roundings on the way: 4 of LayerNorm, two
 for each number that a head reads, one for each that it passes on, 2N for a mean, one for each block
-and 16. Points outside the image are the class token: the same with a = 0.
+and 16. Points outside the image are the class token: the same with a = 0. In B, 2N count in every
+head: a token that it is not made for mixes all.
 
 *MLP.* f(z) = z + Σ jump·ReLU(±(z - t)) has slopes of at most L. A unit reads z - t by LayerNorm,
 and GELU(s·)/s is m/s away from ReLU (`scalar.py`, (2)). So the value is off by at most
@@ -61,14 +61,13 @@ from convattn.compile.box_values import (
     INFLATED,
     UNDERFLOW,
     BoxValues,
-    around,
     largest,
     of_all_taps,
 )
 from convattn.compile.evaluation import absolute_values
 from convattn.compile.network import Node
 from convattn.compile.parameters import Constants
-from convattn.compile.plan import HELD, Block, Plan
+from convattn.compile.plan import Block, Plan
 from convattn.compile.scalar import GELU_DEVIATION, GELU_SLOPE
 from convattn.operators.roundoff import gamma, unit_roundoff
 
@@ -142,10 +141,11 @@ class _Run:
         self.most[own] = self.held[own] = np.resize(pixels, len(own))
         assert image.lattice is not None
         self.tokens = image.lattice.tokens[0] * image.lattice.tokens[1] + 1
-        others = HELD + 4 * len(plan.codes) + len(plan.means)
         passed = sum(len(head.output) for block in plan.blocks for head in block.heads)
         halves = gamma(2 * len(plan.blocks) + passed + plan.hidden, unit)
-        sums = gamma(plan.width + 1, unit) * (constants.norm + others + room) + halves * room
+        sums = (
+            gamma(plan.width + 1, unit) * (constants.norm + plan.constants + room) + halves * room
+        )
         self.mean = 2 * sums / plan.width
         for node, blocks in groupby(plan.blocks, lambda block: block.node):
             self._add(node, list(blocks))
@@ -159,7 +159,7 @@ class _Run:
         """4N e^(-S'); a mixture is within 2B whatever its weights are."""
         sharpness, gap = self.constants.sharpness, self.plan.least_gap
         share = max(1 - factor, 0.0) * max(1 - 8 * factor / gap, 0.0)
-        share -= 48 * (2 / gap) * (1 + self.mean) ** 2 * gamma(12, self.unit)
+        share -= 48 * (2 / gap) * (1 + self.mean) * gamma(12, self.unit)
         return min(4 * self.tokens * exp(-sharpness * max(share, 0.0)), 2.0)
 
     def _read(self, affine: Affine, factor: float, rounding: float) -> np.ndarray:
@@ -183,11 +183,13 @@ class _Run:
         reads = max((2 * len(head.sources) for head in heads), default=0)
         means = 2 * self.tokens * any(head.reading.kind == "mean" for head in heads)
         passed = sum(len(head.output) for head in heads)
-        rounding = gamma(20 + reads + passed + means + len(blocks), self.unit)
+        others = 20 + reads + passed + len(blocks)
+        rounding = gamma(others + means, self.unit)
+        anywhere = gamma(others + 2 * self.tokens, self.unit)  # most tokens mix all, in some heads
         of_unit = gamma(_OF_UNIT + units.count, self.unit)
         rest = self.most[own]
-        grown = (1 + self.common) * (1 + rounding) * sums + rest + rounding * self.mean * ones
-        after = around(units, grown, of_unit * self.mean) * (1 + self.common) * (1 + of_unit)
+        grown = (1 + self.common) * (1 + anywhere) * sums + rest + anywhere * self.mean * ones
+        after = units.around(grown, of_unit * self.mean) * (1 + self.common) * (1 + of_unit)
         self.most[own] = after
         self.held[own] += after
         factor = self._factor()
@@ -204,7 +206,7 @@ class _Run:
             for bend, jump, side in units.bends:
                 end = high if side > 0 else low
                 moved = moved + abs(jump) * np.maximum(side * (end - bend) + error, 0)
-            rounded = of_unit * around(units, sizes, self.mean)
+            rounded = of_unit * units.around(sizes, self.mean)
             return (units.lipschitz * error + factor * moved + deviation + rounded) * INFLATED
 
         self.error[value] = after_units(error, low, high)

@@ -25,13 +25,12 @@ sum, and in attention as one convolution of each value.
 """
 
 from collections.abc import Mapping, Sequence
-from math import prod
 
 import jax.numpy as jnp
 import numpy as np
 
 from convattn.bounds.rounding import layer_error_bound
-from convattn.compile.affine import MEAN, Affine, Value
+from convattn.compile.affine import Affine, Value
 from convattn.compile.evaluation import absolute_values, affine_values
 from convattn.compile.network import Network
 from convattn.compile.scalar import Units
@@ -73,7 +72,7 @@ class BoxValues:
         self.high: Maps = {network.image: np.asarray(upper, np.float64)[None]}
         for node in network.nodes:
             low, high = self.interval(node.affine)
-            sizes = around(node.units, np.maximum(abs(low), abs(high)))
+            sizes = node.units.around(np.maximum(abs(low), abs(high)))
             slack = gamma(OTHERS + 2 * node.units.count, _WIDE) * sizes
             low, high = _extremes(node.units, low, high)
             self.low[node.value], self.high[node.value] = low - slack, high + slack
@@ -86,7 +85,7 @@ class BoxValues:
             affine_values(affine, middle),
             absolute_values(affine, half, constants=False),
         )
-        radius += gamma(products(affine) + OTHERS, _WIDE) * absolute_values(affine, self.sizes())
+        radius += gamma(affine.products + OTHERS, _WIDE) * absolute_values(affine, self.sizes())
         return centre - INFLATED * radius, centre + INFLATED * radius
 
     def sizes(self, error: Mapping[Value, np.ndarray] | None = None) -> Maps:
@@ -109,7 +108,7 @@ class BoxValues:
 
         def mapped(affine: Affine) -> np.ndarray:
             sizes = self.sizes(errors)
-            rounding = gamma(products(affine) + OTHERS, unit) * absolute_values(affine, sizes)
+            rounding = gamma(affine.products + OTHERS, unit) * absolute_values(affine, sizes)
             for layer, shape in layers:
                 own = _of_attention(layer, shape, affine, sizes)
                 rounding = np.maximum(rounding, own * (1 + gamma(OTHERS, unit)))
@@ -119,7 +118,7 @@ class BoxValues:
         for node in self.network.nodes:
             error = mapped(node.affine)
             most = np.maximum(*map(abs, self.interval(node.affine))) + error
-            own = gamma(OTHERS + 2 * node.units.count, unit) * around(node.units, most)
+            own = gamma(OTHERS + 2 * node.units.count, unit) * node.units.around(most)
             errors[node.value] = (node.units.lipschitz * error + own) * INFLATED
         return mapped(self.network.logits)[0]
 
@@ -155,24 +154,6 @@ def of_all_taps(affine: Affine, channels: Mapping[Value, np.ndarray]) -> np.ndar
     for (value, _), taps in affine.terms.items():
         for matrix in taps.values() if value in channels else ():
             total += channels[value] @ np.abs(matrix)
-    return total
-
-
-def products(affine: Affine) -> int:
-    """How many an entry sums; a mean counts its points."""
-    count = 0
-    for (value, _), taps in affine.terms.items():
-        for where, matrix in taps.items():
-            points = prod(value.lattice.count) if value.lattice and where == MEAN else 0
-            count += len(matrix) + points
-    return count
-
-
-def around(units: Units, sizes: np.ndarray, mean: float = 0.0) -> np.ndarray:
-    """|z| + Σ |jump|(|z| + |t| + (1 + |t|)μ), and 2|z| + μ for GELU."""
-    total = sizes + (sizes + mean) * units.is_gelu
-    for bend, jump, _ in units.bends:
-        total = total + abs(jump) * (sizes + abs(bend) + (1 + abs(bend)) * mean)
     return total
 
 

@@ -25,6 +25,7 @@ DTYPES = ("float32", "float64")
 MOST_LOST = 0.5  # of S, to the rounding of scores
 SMALL = 64  # channels, where it is to be told which axis holds them
 _ASSUMED = 64.0  # √Σ x² of a token's values, where there are no images to run
+_MARGIN = 1.1  # by which tokens that hold no point of a lattice may exceed those that do
 
 
 def to_vision_transformer(
@@ -121,24 +122,44 @@ def to_vision_transformer(
         )
     images = example[-1]
     concrete = not isinstance(images, jax.ShapeDtypeStruct)
-    if constants is None:
-        own = EPSILON[format] if epsilon is None else epsilon
-        values = (
-            node_values(plan.network, np.asarray(rows_first(images, first))) if concrete else {}
+    own = EPSILON[format] if epsilon is None else epsilon
+
+    def compiled(chosen: Constants) -> CompiledTransformer:
+        arrays = Builder(plan, chosen, for_training=for_training).arrays()
+        timm = {name: array.astype(dtype) for name, array in arrays.items()}
+        arguments = constructor_arguments(plan, chosen.epsilon, format)
+        transformer = CompiledTransformer(
+            named_arrays(timm, format),
+            arguments,
+            format,
+            dtype,
+            plan,
+            chosen,
+            first,
+            timm,
+            for_training,
         )
-        constants = Constants.of(dtype, own, _largest(plan.network, values))
+        if not concrete:
+            return transformer
+        report = transformer.compared(partial(function, *example[:-1]), images)
+        return replace(transformer, report=report)
+
+    if constants is not None:
+        return compiled(constants)
+    largest, typical = _ASSUMED, 1.0
+    if concrete:
+        rows = np.asarray(rows_first(images, first))
+        largest, typical = _sizes(plan.network, node_values(plan.network, rows))
+
+    def chosen(largest: float) -> Constants:
         if for_training:
-            constants = Constants.for_training(plan, own, *_sizes(plan.network, values))
-    builder = Builder(plan, constants, for_training=for_training)
-    timm = {name: array.astype(dtype) for name, array in builder.arrays().items()}
-    arguments = constructor_arguments(plan, constants.epsilon, format)
-    named = named_arrays(timm, format)
-    found = CompiledTransformer(
-        named, arguments, format, dtype, plan, constants, first, timm, for_training
-    )
-    if not concrete:
-        return found
-    return replace(found, report=found.compared(partial(function, *example[:-1]), images))
+            return Constants.for_training(plan, own, largest, typical)
+        return Constants.of(dtype, own, largest)
+
+    transformer = compiled(chosen(largest))
+    if transformer.report is not None and transformer.report.largest_token > _MARGIN * largest:
+        return compiled(chosen(transformer.report.largest_token))
+    return transformer
 
 
 def _check_epsilon(epsilon: float, format: str) -> None:
@@ -265,17 +286,11 @@ def _plan(
     return plan
 
 
-def _largest(network: Network, values: Mapping[Value, np.ndarray]) -> float:
-    """√Σ x² of the largest numbers of all values in a token."""
-    if not values:
-        return _ASSUMED
-    phases = network.image.lattice.phases if network.image.lattice is not None else 1
-    squares = (float((held**2).sum(-1).max()) for held in values.values())
-    return float(np.sqrt(phases * sum(squares)))
-
-
 def _sizes(network: Network, values: Mapping[Value, np.ndarray]) -> tuple[float, float]:
-    """√Σ x² of a token, each value at its largest; what functions with bends are applied to."""
+    """√Σ x² of a token, each value at its largest; what functions with bends are applied to.
+
+    Tokens that hold no point of a value's lattice are left out: only a run says what they hold.
+    """
     phases = {value: 1 if value.lattice is None else value.lattice.phases for value in values}
     squares = sum(phases[value] * (held**2).sum(-1).max() for value, held in values.items())
     bent = [affine_values(n.affine, values) for n in network.nodes if n.units.bends]

@@ -118,14 +118,15 @@ def _folded(padded: np.ndarray, width: Pair, count: int, border: Border) -> np.n
 
 
 def secant(units: Units, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """(f(b) - f(a))/(b - a), and a derivative where they agree."""
+    """(f(b) - f(a))/(b - a), and a derivative where they agree; no larger than f's slopes."""
     apart = second - first
     if units.is_gelu:
         slope = ndtr(first) + first * np.exp(-(first**2) / 2) / np.sqrt(2 * np.pi)
     else:
         slope = units.slope_at(first)
     rise = units.call(second) - units.call(first)
-    return np.where(apart == 0, slope, rise / np.where(apart == 0, 1.0, apart))
+    ratio = rise / np.where(apart == 0, 1.0, apart)
+    return np.where(apart == 0, slope, np.clip(ratio, -units.lipschitz, units.lipschitz))
 
 
 def node_values(network: Network, images: np.ndarray) -> dict[Value, np.ndarray]:

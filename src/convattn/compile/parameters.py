@@ -25,7 +25,7 @@ import numpy as np
 from jaxtyping import Float
 
 from convattn.compile.affine import Value
-from convattn.compile.plan import HELD, Block, Code, Plan, Reading
+from convattn.compile.plan import Block, Code, Plan, Reading
 from convattn.compile.scalar import GELU_DEVIATION
 from convattn.operators.roundoff import gamma
 
@@ -48,12 +48,23 @@ class Constants:
         slope: s.
         sharpness: S.
         epsilon: LayerNorm's.
+
+    Raises:
+        ValueError: For numbers that are not finite, or not positive; ε may be 0.
     """
 
     norm: float
     slope: float
     sharpness: float
     epsilon: float
+
+    def __post_init__(self) -> None:
+        numbers = self.norm, self.slope, self.sharpness
+        if not (all(0 < number < np.inf for number in numbers) and 0 <= self.epsilon < np.inf):
+            raise ValueError(
+                f"{self}, but expected finite numbers, positive ones for norm, slope and "
+                "sharpness, and epsilon ≥ 0"
+            )
 
     @classmethod
     def of(cls, dtype: str, epsilon: float, largest: float = 1.0) -> "Constants":
@@ -93,9 +104,8 @@ class Constants:
         lattice = plan.network.image.lattice
         assert lattice is not None
         tokens = lattice.tokens[0] * lattice.tokens[1] + 1
-        constants = HELD + 4 * len(plan.codes) + len(plan.means)  # whose squares are at most 1
         return cls(
-            float(np.sqrt(2 * (largest**2 + constants) * plan.largest_ratio)),
+            float(np.sqrt(2 * (largest**2 + plan.constants) * plan.largest_ratio)),
             GELU_DEVIATION / (TRAINING_ERROR * max(typical, _LEAST)),
             float(np.log(tokens / TRAINING_ERROR)),
             epsilon,
@@ -105,10 +115,12 @@ class Constants:
 def lost_to_rounding(plan: Plan, unit: float, mean: float = 0.0) -> float:
     """The fraction of S by which rounding may bring two scores nearer.
 
-    With κ = 2S/gap, a query's five features are at most κ(√2, √2, 3) in absolute value, a key's 1.
-    LayerNorm rounds the factor that a token's numbers have in common by γ_(D+8): two scores of at
-    most 2κ come nearer by 12κ/2·γ_(D+8). Each number that is read is rounded with μ, what LayerNorm
-    subtracts: γ_12(1 + μ). So a score is off by at most 24κ(1 + μ)γ_12 more, two by twice that.
+    With κ = 2S/gap, a query's five features add up to at most (2√2 + 3)κ in absolute value, a key's
+    are at most 1. LayerNorm rounds the factor that a token's numbers have in common by γ_(D+8): two
+    scores of at most 2κ come nearer by 12κ/2·γ_(D+8). Each number that is read is rounded with μ,
+    what LayerNorm subtracts: g = γ_12(1 + μ). Errors of a query's features add 5κg to a score,
+    those of a key's 5.9κg, products and sums 5.9κg, and both errors together 10.7κg²: at most 24κg
+    where g ≤ 1/2. So two scores come nearer by 48κg = 96Sg/gap; where g > 1/2, that is all of S.
 
     Args:
         plan: For the width, and the tokens that are nearest.
@@ -123,6 +135,11 @@ class Builder:
     """Writes the arrays of a plan, by timm's names."""
 
     def __init__(self, plan: Plan, constants: Constants, *, for_training: bool = False) -> None:
+        if not constants.norm**2 > plan.constants:
+            raise ValueError(
+                f"norm={constants.norm}, but expected more than {plan.constants**0.5:.3g}, so that "
+                f"it holds the {plan.constants - 1} other constants of a token; take a larger Λ"
+            )
         self.plan, self.constants, self.for_training = plan, constants, for_training
         self.width, self.half = plan.width, plan.width // 2
         self.weight = np.sqrt(2 / self.width) * np.sqrt(

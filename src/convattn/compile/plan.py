@@ -164,6 +164,11 @@ class Plan:
         return 1 + 4 / self.least_gap
 
     @property
+    def constants(self) -> int:
+        """The channels that hold constants of a token, all but λ at most 1."""
+        return HELD + 4 * len(self.codes) + len(self.means)
+
+    @property
     def width(self) -> int:
         """H·d_H."""
         return self.num_heads * self.head_dim

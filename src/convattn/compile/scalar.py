@@ -187,6 +187,13 @@ class Units:
             total = total + jump * np.maximum(side * (numbers - bend), 0)
         return total
 
+    def around(self, sizes: Array, mean: float = 0.0) -> Array:
+        """|z| + Σ |jump|(|z| + |t| + (1 + |t|)μ), and 2|z| + μ for GELU."""
+        total = sizes + (sizes + mean) * self.is_gelu
+        for bend, jump, _ in self.bends:
+            total = total + abs(jump) * (sizes + abs(bend) + (1 + abs(bend)) * mean)
+        return total
+
     @property
     def range(self) -> tuple[float, float]:
         """Between which numbers all of its values are."""

@@ -7,7 +7,7 @@ import numpy as np
 from convattn.compile.affine import Value
 from convattn.compile.lattice import Lattice
 from convattn.compile.parameters import Constants
-from convattn.compile.plan import HELD, Plan
+from convattn.compile.plan import Plan
 from convattn.compile.stock import Streams
 from convattn.operators.roundoff import gamma, unit_roundoff
 
@@ -45,13 +45,22 @@ class StoredValues:
         share = self._shares(stream)
         return self.points(lattice, share.repeat(1 if lattice is None else lattice.phases, -1), 1)
 
+    def _squares(self, stream: Any) -> np.ndarray:
+        """Σ x² of the values in each token, `[batch, tokens, 1]`."""
+        first, wide = self.plan.constants, np.asarray(stream, np.float64)
+        numbers = wide[..., first : self.half] - wide[..., self.half + first : 2 * self.half]
+        return (numbers**2).sum(-1, keepdims=True) / 4
+
     def _shares(self, stream: Any) -> np.ndarray:
         """η of each token, `[batch, tokens, 1]`."""
-        first = HELD + 4 * len(self.plan.codes) + len(self.plan.means)
-        wide, constants = np.asarray(stream, np.float64), self.constants
-        numbers = wide[..., first : self.half] - wide[..., self.half + first : 2 * self.half]
-        square = (numbers**2).sum(-1, keepdims=True) / 4
-        return square / (2 * (constants.norm**2 + constants.epsilon * self.plan.width / 2))
+        constants = self.constants
+        square = 2 * (constants.norm**2 + constants.epsilon * self.plan.width / 2)
+        return self._squares(stream) / square
+
+    def largest(self) -> float:
+        """√Σ x² of the values in any token of the run."""
+        streams = [*self.before, *self.between, self.last]
+        return float(np.sqrt(max(self._squares(stream).max() for stream in streams)))
 
     def largest_deviation(self, stream: Any) -> float:
         """The largest η of any token, also of those that hold no point."""

@@ -41,6 +41,7 @@ class Report:
         ratio: The smallest bound/difference of all images and logits; infinite where none differs.
         within: Whether every difference from that network is within its bound.
         dtype: In which the vision transformer computed.
+        largest_token: √Σ x² of the values that a token held in the run, at most.
         for_training: Whether its constants are those for training, with which a class may change.
     """
 
@@ -53,6 +54,7 @@ class Report:
     ratio: float
     within: bool
     dtype: str
+    largest_token: float
     for_training: bool = False
 
     @property
@@ -155,9 +157,11 @@ class CompiledTransformer:
         size, theirs = sizes.Size.of(self.plan), np.asarray(function(images))
         rows = np.asarray(rows_first(images, self.channels_first)).astype(self.dtype)
         count = max(_AT_ONCE // (size.blocks * size.tokens * size.width), 1)
-        parts = []
+        parts, largest_token = [], 0.0
         for start in range(0, len(rows), count):
             streams = self._streams(rows[start : start + count])
+            held = StoredValues(self.plan, self.constants, streams)
+            largest_token = max(largest_token, held.largest())
             bound, exact = derived_bound(self.plan, self.constants, rows[start:][:count], streams)
             logits = np.asarray(streams.logits, np.float64)
             parts.append((logits, exact, bound.construction, bound.rounding))
@@ -173,6 +177,7 @@ class CompiledTransformer:
             ratio=float((bound.total[apart > 0] / apart[apart > 0]).min(initial=np.inf)),
             within=bool((apart <= bound.total).all()),
             dtype=self.dtype,
+            largest_token=largest_token,
             for_training=self.for_training,
         )
 

@@ -47,8 +47,8 @@ def pair_broken(original):
 
 
 def epsilon_forgotten(original):
-    def changed(self, plan, constants):
-        original(self, plan, replace(constants, epsilon=0.0))
+    def changed(self, plan, constants, **options):
+        original(self, plan, replace(constants, epsilon=0.0), **options)
 
     return changed
 
