@@ -65,13 +65,13 @@ def test_every_image_is_within_the_bound_which_is_small(function):
     compiled = to_vision_transformer(function, jnp.asarray(MIDDLE[None]))
     bound, images = compiled.bound_on_box(LOWER, UPPER), drawn()
     logits = exact(compiled, images)
-    found = np.asarray(compiled(images), np.float64)
+    logits_of_transformer = np.asarray(compiled(images), np.float64)
     assert (bound.lower <= logits).all()
     assert (logits <= bound.upper).all()
-    assert (np.abs(found - logits) <= bound.transformer).all()
+    assert (np.abs(logits_of_transformer - logits) <= bound.transformer).all()
     theirs = np.asarray(function(images), np.float64)
     assert (np.abs(theirs - logits) <= bound.network).all()
-    assert (np.abs(found - theirs) <= bound.total).all()
+    assert (np.abs(logits_of_transformer - theirs) <= bound.total).all()
     assert bound.total.max() <= 5e-3 * np.abs(logits).max()
 
 
@@ -98,10 +98,10 @@ def test_a_constant_that_is_too_small_is_noticed_and_is_within_its_own_bound(
     compiled, bound, changed
 ):
     constants = replace(compiled.constants, **changed)
-    found = apart(compiled, Builder(compiled.plan, constants).arrays())
-    assert (found > bound.transformer).any()
+    errors = apart(compiled, Builder(compiled.plan, constants).arrays())
+    assert (errors > bound.transformer).any()
     own = replace(compiled, constants=constants).bound_on_box(LOWER, UPPER)
-    assert (found <= own.transformer).all()
+    assert (errors <= own.transformer).all()
 
 
 def test_a_kernel_that_is_off_by_a_thousandth_at_one_tap_is_noticed(compiled, bound):
@@ -122,8 +122,8 @@ def test_a_head_at_another_offset_is_noticed(compiled, bound):
 
 def test_the_blocks_in_a_row_are_those_of_the_loop(compiled, bound):
     images = drawn(4)
-    found = np.abs(np.asarray(compiled.unrolled(images)) - np.asarray(compiled(images)))
-    assert (found <= bound.transformer).all()
+    errors = np.abs(np.asarray(compiled.unrolled(images)) - np.asarray(compiled(images)))
+    assert (errors <= bound.transformer).all()
 
 
 def test_channels_may_stand_first(bound):
@@ -132,8 +132,8 @@ def test_channels_may_stand_first(bound):
 
     first = np.moveaxis(MIDDLE, -1, 0)
     compiled = to_vision_transformer(turned, jnp.asarray(first[None]), channels_first=True)
-    found = compiled.bound_on_box(np.moveaxis(LOWER, -1, 0), np.moveaxis(UPPER, -1, 0))
-    assert np.allclose(found.total, bound.total, rtol=1e-6)
+    box = compiled.bound_on_box(np.moveaxis(LOWER, -1, 0), np.moveaxis(UPPER, -1, 0))
+    assert np.allclose(box.total, bound.total, rtol=1e-6)
 
 
 def test_what_is_assumed_of_functions_holds_here():

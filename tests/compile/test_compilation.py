@@ -39,31 +39,31 @@ def images(sides, dtype=np.float64, seed=0):
 def test_logits_are_those_of_the_network_within_the_derived_bound(name):
     function, sides, patch, options = KINDS[name]
     for dtype, limit in (("float64", 1e-12), ("float32", 5e-6)):
-        found = to_vision_transformer(
+        compiled = to_vision_transformer(
             function, images(sides), patch_size=patch, dtype=dtype, **options
         )
-        report = found.report
+        report = compiled.report
         assert report.within
         assert report.difference <= limit * report.largest
         assert report.bound.construction.max() <= limit * report.largest
         assert (report.same_class, report.images) == (2, 2)
-        assert {array.dtype for array in found.arrays.values()} == {np.dtype(dtype)}
+        assert {array.dtype for array in compiled.arrays.values()} == {np.dtype(dtype)}
 
 
 def test_heads_and_their_width_are_those_that_are_asked_for():
-    found = to_vision_transformer(networks.wide, images((6, 6)), num_heads=9, head_dim=10)
-    assert (found.plan.num_heads, found.plan.head_dim) == (9, 10)
-    assert found.arguments["embed_dim"] == 90
-    assert found.arguments["depth"] == 4  # 25 offsets are three blocks, the mean one
-    assert found.report.within
+    compiled = to_vision_transformer(networks.wide, images((6, 6)), num_heads=9, head_dim=10)
+    assert (compiled.plan.num_heads, compiled.plan.head_dim) == (9, 10)
+    assert compiled.arguments["embed_dim"] == 90
+    assert compiled.arguments["depth"] == 4  # 25 offsets are three blocks, the mean one
+    assert compiled.report.within
 
 
 def test_images_of_another_seed_and_channels_first():
     first = jnp.moveaxis(images((8, 10)), -1, 1)
-    found = to_vision_transformer(networks.channels_first, first, dtype="float64")
-    assert found.channels_first
+    compiled = to_vision_transformer(networks.channels_first, first, dtype="float64")
+    assert compiled.channels_first
     other = jnp.moveaxis(images((8, 10), seed=1), -1, 1)
-    assert jnp.allclose(found(other), networks.channels_first(other), rtol=0, atol=1e-12)
+    assert jnp.allclose(compiled(other), networks.channels_first(other), rtol=0, atol=1e-12)
 
 
 def wrong(change):
@@ -71,9 +71,9 @@ def wrong(change):
     right = Builder.arrays
 
     def arrays(self):
-        found = right(self)
-        change(self, found)
-        return found
+        changed = right(self)
+        change(self, changed)
+        return changed
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compilation.Builder, "arrays", arrays)
@@ -120,50 +120,50 @@ def test_an_error_in_the_parameters_is_outside_the_bound(change):
 
 def test_64_bit_types_are_not_needed():
     with jax.enable_x64(False):
-        found = to_vision_transformer(networks.wide, images((6, 6), np.float32), num_heads=9)
+        compiled = to_vision_transformer(networks.wide, images((6, 6), np.float32), num_heads=9)
         with pytest.raises(ValueError, match="64-bit types are off in JAX"):
             to_vision_transformer(networks.wide, images((6, 6), np.float32), dtype="float64")
-    assert found.report.within
-    assert found.report.difference < 5e-6 * found.report.largest
+    assert compiled.report.within
+    assert compiled.report.difference < 5e-6 * compiled.report.largest
 
 
 def test_sizes_are_known_without_arrays():
     shape = jax.ShapeDtypeStruct((1, 8, 8, 3), np.float32)
-    found = to_vision_transformer(networks.wide, shape)
-    assert found.report is None
-    expected = sum(array.size for array in found.arrays.values())
+    compiled = to_vision_transformer(networks.wide, shape)
+    assert compiled.report is None
+    expected = sum(array.size for array in compiled.arrays.values())
     assert size(networks.wide, shape).parameters == expected
     assert str(size(networks.wide, shape)).endswith(f"65 tokens, {expected:,} parameters")
 
 
 def test_a_file_holds_the_arrays_and_what_builds_the_model(tmp_path):
-    found = to_vision_transformer(networks.wide, images((6, 6)), num_heads=9)
-    found.save(tmp_path / "vit.safetensors")
+    compiled = to_vision_transformer(networks.wide, images((6, 6)), num_heads=9)
+    compiled.save(tmp_path / "vit.safetensors")
     file = read_weights(tmp_path / "vit.safetensors")
-    assert set(file.arrays) == set(found.arrays)
-    assert json.loads(file.metadata["arguments"]) == found.arguments
+    assert set(file.arrays) == set(compiled.arrays)
+    assert json.loads(file.metadata["arguments"]) == compiled.arguments
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_the_same_in_nnx(dtype):
-    found = to_vision_transformer(
+    compiled = to_vision_transformer(
         networks.residual(), images((8, 8), dtype), patch_size=2, dtype=dtype
     )
-    logits = found.to_nnx()(images((8, 8), dtype))
+    logits = compiled.to_nnx()(images((8, 8), dtype))
     assert logits.dtype == dtype
     apart = np.abs(np.asarray(logits, np.float64) - networks.residual()(images((8, 8))))
-    assert (apart <= 2 * found.report.bound.total).all()
+    assert (apart <= 2 * compiled.report.bound.total).all()
 
 
 def test_patches_that_are_no_squares_are_refused_by_nnx():
-    found = to_vision_transformer(networks.depthwise, images((8, 12)), patch_size=(1, 2))
+    compiled = to_vision_transformer(networks.depthwise, images((8, 12)), patch_size=(1, 2))
     with pytest.raises(ValueError, match="patches of 1 × 2 pixels"):
-        found.to_nnx()
+        compiled.to_nnx()
 
 
 def test_each_value_stands_in_the_stream():
-    found = to_vision_transformer(networks.pooled, images((8, 8)), patch_size=2, dtype="float64")
-    features = found.features(images((8, 8)))
+    compiled = to_vision_transformer(networks.pooled, images((8, 8)), patch_size=2, dtype="float64")
+    features = compiled.features(images((8, 8)))
     assert [each.blocks for each in features] == list(range(10))  # a block each
     assert features[0].name == "the image"
     for each in features:
@@ -239,17 +239,17 @@ def test_images_of_any_size_are_as_exact(dtype, limit):
         def scaled(x, scale=scale):
             return jax.nn.relu(networks.convolve(x, KERNEL)).mean((1, 2)) / scale
 
-        found = to_vision_transformer(scaled, scale * images((6, 6), dtype), dtype=dtype)
-        assert found.report.passed
-        assert found.report.difference <= limit * found.report.largest
+        compiled = to_vision_transformer(scaled, scale * images((6, 6), dtype), dtype=dtype)
+        assert compiled.report.passed
+        assert compiled.report.difference <= limit * compiled.report.largest
 
 
 def test_ties_are_the_same_class():
-    found = to_vision_transformer(
+    compiled = to_vision_transformer(
         lambda x: jax.nn.relu(networks.convolve(x, 0 * KERNEL)).mean((1, 2)), images((6, 6))
     )
-    assert found.report.passed
-    assert found.report.ratio == np.inf
+    assert compiled.report.passed
+    assert compiled.report.ratio == np.inf
     other = to_vision_transformer(networks.wide, images((6, 6)))
     assert other.compared(lambda x: -networks.wide(x), images((6, 6))).same_class == 0
 
@@ -270,9 +270,9 @@ def test_positions_that_float32_does_not_tell_apart():
 
 
 def test_images_of_float32_are_widened():
-    found = to_vision_transformer(networks.wide, images((6, 6), np.float32), dtype="float64")
-    assert found.report.passed
-    assert found.report.difference < 1e-12 * found.report.largest
+    compiled = to_vision_transformer(networks.wide, images((6, 6), np.float32), dtype="float64")
+    assert compiled.report.passed
+    assert compiled.report.difference < 1e-12 * compiled.report.largest
 
 
 @pytest.mark.parametrize("size", [(3, 3, 3), (4, 8, 8), (16, 8, 8)])
@@ -283,9 +283,9 @@ def test_the_layout_is_tried_where_the_shape_does_not_say_it(size):
         return jax.nn.relu(jax.lax.conv(x, jnp.asarray(kernel), (1, 1), "SAME")).mean((2, 3))
 
     example = jnp.asarray(np.random.default_rng(1).random((1, *size)))
-    found = to_vision_transformer(first, example, dtype="float64")
-    assert found.channels_first
-    assert found.report.passed
+    compiled = to_vision_transformer(first, example, dtype="float64")
+    assert compiled.channels_first
+    assert compiled.report.passed
 
 
 def test_too_many_tokens_are_refused_before_the_function_is_read():
@@ -295,10 +295,10 @@ def test_too_many_tokens_are_refused_before_the_function_is_read():
 
 
 def test_other_images_than_it_is_made_for_are_refused():
-    found = to_vision_transformer(networks.wide, images((6, 6)), num_heads=9)
+    compiled = to_vision_transformer(networks.wide, images((6, 6)), num_heads=9)
     with pytest.raises(ValueError, match="made for images of 6 × 6 pixels and 3 channels"):
-        found(images((8, 8)))
+        compiled(images((8, 8)))
     with pytest.raises(ValueError, match="made for images of 6 × 6 pixels and 3 channels"):
-        found.compared(networks.wide, images((8, 8)))
+        compiled.compared(networks.wide, images((8, 8)))
     with pytest.raises(ValueError, match="made for images of 6 × 6 pixels and 3 channels"):
-        found.features(images((8, 8)))
+        compiled.features(images((8, 8)))

@@ -25,8 +25,8 @@ def plain(channels, layers, kernel_size):
 
 def test_what_fits_is_compiled_at_that_size():
     width, heads, depth = 90, 9, 4
-    found = capacity(width, heads, depth)
-    network = plain(found.channels, found.layers, found.kernel_size)
+    room = capacity(width, heads, depth)
+    network = plain(room.channels, room.layers, room.kernel_size)
     example = np.random.default_rng(0).random((1, 6, 6, 1))
     made = to_vision_transformer(network, example, num_heads=heads, head_dim=width // heads)
     assert (made.arguments["depth"], made.arguments["embed_dim"]) == (depth, width)

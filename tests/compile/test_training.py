@@ -30,11 +30,11 @@ def compiled():
     ]
 
 
-def left_of_sharpness(found, constants):
+def left_of_sharpness(transformer, constants):
     """The share of S that LayerNorm leaves before every attention, on the images."""
-    held = StoredValues(found.plan, constants, found.streams(images()))
+    held = StoredValues(transformer.plan, constants, transformer.streams(images()))
     largest = max(held.largest_deviation(stream) for stream in held.before)
-    return 1 - largest * found.plan.largest_ratio
+    return 1 - largest * transformer.plan.largest_ratio
 
 
 def test_each_error_is_what_the_rule_says(compiled):
@@ -57,7 +57,7 @@ def test_each_error_is_what_the_rule_says(compiled):
 
 
 def test_logits_are_within_the_derived_bound_and_near(compiled):
-    exact, training = (found.report for found in compiled)
+    exact, training = (transformer.report for transformer in compiled)
     assert training.within
     assert training.passed
     assert 1e-5 < training.difference / training.largest < 0.1
@@ -66,14 +66,16 @@ def test_logits_are_within_the_derived_bound_and_near(compiled):
     assert not replace(training, for_training=False).passed  # else it would be asked to be exact
 
 
-def gradient(found):
+def gradient(transformer):
     labels = jnp.arange(4)
 
     def loss(arrays):
-        logits = stock.run(arrays, images(), found.plan.num_heads, found.constants.epsilon).logits
+        logits = stock.run(
+            arrays, images(), transformer.plan.num_heads, transformer.constants.epsilon
+        ).logits
         return -jax.nn.log_softmax(logits)[jnp.arange(4), labels].mean()
 
-    return jax.grad(loss)({name: jnp.asarray(array) for name, array in found.timm.items()})
+    return jax.grad(loss)({name: jnp.asarray(array) for name, array in transformer.timm.items()})
 
 
 def norm(arrays):
@@ -81,7 +83,7 @@ def norm(arrays):
 
 
 def test_gradients_are_of_a_usual_size(compiled):
-    exact, training = (norm(gradient(found).values()) for found in compiled)
+    exact, training = (norm(gradient(transformer).values()) for transformer in compiled)
     assert exact > 1e8
     assert training < 1e-5 * exact  # Λ is 10⁶ times smaller, and s 2⁵⁵
 
@@ -117,9 +119,9 @@ def test_what_makes_no_sense_is_refused(example, options, message):
 
 
 def test_a_network_without_bends_has_constants_too():
-    found = to_vision_transformer(lambda x: x.mean((1, 2)), images(), for_training=True)
-    assert found.constants.slope == pytest.approx(GELU_DEVIATION / TRAINING_ERROR)
-    assert found.report.passed
+    transformer = to_vision_transformer(lambda x: x.mean((1, 2)), images(), for_training=True)
+    assert transformer.constants.slope == pytest.approx(GELU_DEVIATION / TRAINING_ERROR)
+    assert transformer.report.passed
 
 
 def test_a_comparison_on_other_images_knows_what_the_constants_are_for(compiled):

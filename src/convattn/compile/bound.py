@@ -267,18 +267,18 @@ def _carried(
         if weight is None:
             continue
         before = weight * repeated(own.slope)
-        for held, part in ((weight, own.e), (before, own.a)):
-            construction += _summed(np.abs(held) * repeated(part.construction))
-            rounding += _summed(np.abs(held) * repeated(part.rounding))
+        for factor, part in ((weight, own.e), (before, own.a)):
+            construction += _summed(np.abs(factor) * repeated(part.construction))
+            rounding += _summed(np.abs(factor) * repeated(part.rounding))
         moved = weight * repeated(own.moved)
         shares = np.abs(moved).sum(-1) if node.units.is_gelu else np.abs(moved.sum(-1))
         construction += _summed(shares * repeated(own.inside[..., 0]))
         rounding += run.common * _summed(shares)
-        for value, part in transposed_values(node.affine, before).items():
-            weights[value] = weights[value] + part if value in weights else part
+        for value, cotangent in transposed_values(node.affine, before).items():
+            weights[value] = weights[value] + cotangent if value in weights else cotangent
             if value in own.attention:
-                held = stored[value] if value in stored else one_values(value, batch)
-                shares = np.abs((part * repeated(held)).sum(-1))
+                numbers = stored[value] if value in stored else one_values(value, batch)
+                shares = np.abs((cotangent * repeated(numbers)).sum(-1))
                 construction += _summed(shares * repeated(own.attention[value][..., 0]))
                 rounding += run.common * _summed(shares)
     sizes = absolute_values(network.logits, stored).T.ravel()

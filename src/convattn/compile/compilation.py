@@ -241,17 +241,17 @@ def _planned(
         )
     heads = None if num_heads is None else as_integer(num_heads, "num_heads")
     dim = None if head_dim is None else as_integer(head_dim, "head_dim", LEAST_HEAD)
-    given = (function, example, patch_size, heads, dim)
+    args = (function, example, patch_size, heads, dim)
     if channels_first is not None:
-        return _plan(*given, channels_first, max_parameters), channels_first
+        return _plan(*args, channels_first, max_parameters), channels_first
     likely = shape[1] < min(shape[2:])
     try:
-        return _plan(*given, likely, max_parameters), likely
+        return _plan(*args, likely, max_parameters), likely
     except NotCompiled as refusal:
         if min(shape[1:]) >= SMALL:  # no axis can be the other one's channels
             raise
         try:
-            return _plan(*given, not likely, max_parameters), not likely
+            return _plan(*args, not likely, max_parameters), not likely
         except ValueError:
             raise refusal from None
 

@@ -55,8 +55,8 @@ def contracted(
         affine = symbol.affine.mapped(held.reshape(size, -1))
     else:
         affine = symbol.affine.of_points(held.reshape(rows, columns, channels, -1))
-    found = (target * len(patterns) + kind)[:, None] * outputs + np.arange(outputs)
-    return affine, np.where(target[:, None] < 0, OUTSIDE, found)
+    numbers = (target * len(patterns) + kind)[:, None] * outputs + np.arange(outputs)
+    return affine, np.where(target[:, None] < 0, OUTSIDE, numbers)
 
 
 def _patterns(local: Index) -> tuple[Index, Index]:
@@ -77,8 +77,8 @@ def total(reader: Reader, inputs: list[Any], equation: Any) -> Any:
     index = symbol.index.transpose(*free, *axes)
     shape = index.shape[: len(free)]
     index = index.reshape(prod(shape), -1)
-    affine, found = contracted(reader, symbol, index, np.ones((index.shape[1], 1)))
-    return replace(symbol, affine=affine, index=found.reshape(shape))
+    affine, numbers = contracted(reader, symbol, index, np.ones((index.shape[1], 1)))
+    return replace(symbol, affine=affine, index=numbers.reshape(shape))
 
 
 def product(reader: Reader, inputs: list[Any], equation: Any) -> Any:
@@ -95,18 +95,18 @@ def product(reader: Reader, inputs: list[Any], equation: Any) -> Any:
     rest = [axis for axis in range(weights.ndim) if axis not in (*second, *theirs)]
     index = symbol.index.transpose(*own, *free, *first)
     weights = weights.transpose(*theirs, *second, *rest)
-    batch, kept, outputs = (
+    batch, rows, outputs = (
         index.shape[: len(own)],
         index.shape[len(own) : len(own) + len(free)],
         weights.shape[len(own) + len(first) :],
     )
     groups, inner = prod(batch), prod(index.shape[len(own) + len(free) :])
-    index = index.reshape(groups, prod(kept), inner)
+    index = index.reshape(groups, prod(rows), inner)
     weights = weights.reshape(groups, inner, prod(outputs))
     parts = [contracted(reader, symbol, i, w) for i, w in zip(index, weights, strict=True)]
     affine, indices = side_by_side(parts)
-    found = np.stack(indices).reshape(*batch, *kept, *outputs)
+    numbers = np.stack(indices).reshape(*batch, *rows, *outputs)
     if swapped:
-        axes = range(len(batch), found.ndim)
-        found = found.transpose(*range(len(batch)), *axes[len(kept) :], *axes[: len(kept)])
-    return replace(symbol, affine=affine, index=found)
+        axes = range(len(batch), numbers.ndim)
+        numbers = numbers.transpose(*range(len(batch)), *axes[len(rows) :], *axes[: len(rows)])
+    return replace(symbol, affine=affine, index=numbers)

@@ -230,8 +230,8 @@ def larger(sign: int) -> Rule:
         one, numbers = by_channel(reader, reader.linear(one), other)
         beyond = np.broadcast_to(np.asarray(other), one.index.shape)[one.index < 0]
         bound = reader.constant(one.affine, numbers)
-        found = applied(reader, one, IDENTITY, (sign * beyond > 0).any())
-        return replace(found, affine=maximum(reader, one.affine, bound, sign))
+        symbol = applied(reader, one, IDENTITY, (sign * beyond > 0).any())
+        return replace(symbol, affine=maximum(reader, one.affine, bound, sign))
 
     return rule
 
@@ -241,9 +241,9 @@ def larger_of_functions(
 ) -> Symbol:
     """The larger, or smaller, of two functions of the same numbers."""
     pair = (one, other)[::sign]
-    found = chosen(combined(one, other, np.subtract), *pair)
-    assert found is not None
-    return applied(reader, symbol, found, outside)
+    function = chosen(combined(one, other, np.subtract), *pair)
+    assert function is not None
+    return applied(reader, symbol, function, outside)
 
 
 def maximum(reader: Reader, one: Affine, other: Affine, sign: int = 1) -> Affine:
@@ -316,12 +316,12 @@ def masked(reader: Reader, sign: Sign, above: Any, below: Any) -> Symbol:
             functions.append(case.function)
         else:
             raise reader.refusal("a choice between other arrays than functions of the same number")
-    found = chosen(base.function, *functions)
-    if found is None:
+    function = chosen(base.function, *functions)
+    if function is None:
         raise reader.refusal("a function that jumps, which no MLP computes")
     # What was laid around is zero, which is not positive.
     outside = 0.0 if isinstance(cases[1], Symbol) else uniform(cases[1])
-    return applied(reader, base, found, outside)
+    return applied(reader, base, function, outside)
 
 
 def magnitude(reader: Reader, inputs: list[Any], equation: Any) -> Any:
@@ -343,7 +343,7 @@ def smooth(reader: Reader, inputs: list[Any], equation: Any) -> Any:
         raise reader.refusal("powers by different exponents")
 
     def outer(numbers: np.ndarray) -> np.ndarray:
-        (found,) = bind(equation, [np.asarray(numbers), *map(np.asarray, parameters)])
-        return np.asarray(found, np.float64)
+        (result,) = bind(equation, [np.asarray(numbers), *map(np.asarray, parameters)])
+        return np.asarray(result, np.float64)
 
     return applied(reader, symbol, symbol.function.smooth(outer), outer(np.zeros(1))[0])

@@ -42,12 +42,12 @@ def absolute_values(affine: Affine, values: Maps, *, constants: bool = True) -> 
 
 def transposed_values(affine: Affine, cotangents: np.ndarray) -> dict[Value, np.ndarray]:
     """The transpose of its linear part, on cotangents at every point: one for each number read."""
-    found: dict[Value, np.ndarray] = {}
+    cotangent_of: dict[Value, np.ndarray] = {}
     for (value, border), taps in affine.terms.items():
         for where, matrix in taps.items():
             part = _Window(affine, value, border, where).spread(cotangents @ matrix.T)
-            found[value] = found[value] + part if value in found else part
-    return found
+            cotangent_of[value] = cotangent_of[value] + part if value in cotangent_of else part
+    return cotangent_of
 
 
 def one_values(value: Value, batch: int) -> np.ndarray:
@@ -88,20 +88,20 @@ class _Window:
         if lattice is None:
             return read
         batch, channels = len(read), read.shape[-1]
-        found = np.zeros((batch, *lattice.count, channels))
+        cotangent = np.zeros((batch, *lattice.count, channels))
         if self.affine.lattice is None:
             if self.where == MEAN:
-                return found + read[:, None, None] / np.prod(lattice.count)
-            found[:, self.where[0], self.where[1]] = read
-            return found
+                return cotangent + read[:, None, None] / np.prod(lattice.count)
+            cotangent[:, self.where[0], self.where[1]] = read
+            return cotangent
         sides = [n + sum(width) for n, width in zip(lattice.count, self.widths, strict=True)]
-        found = np.zeros((batch, *sides, channels))
-        found[:, self.cuts[0], self.cuts[1]] = read
+        cotangent = np.zeros((batch, *sides, channels))
+        cotangent[:, self.cuts[0], self.cuts[1]] = read
         for axis in range(2):
-            rows = np.moveaxis(found, axis + 1, 0)
+            rows = np.moveaxis(cotangent, axis + 1, 0)
             rows = _folded(rows, self.widths[axis], lattice.count[axis], self.border)
-            found = np.moveaxis(rows, 0, axis + 1)
-        return found
+            cotangent = np.moveaxis(rows, 0, axis + 1)
+        return cotangent
 
 
 def _folded(padded: np.ndarray, width: Pair, count: int, border: Border) -> np.ndarray:

@@ -72,21 +72,21 @@ def _renamed(
         "norm": "vit.layernorm",
         "head": "classifier",
     }
-    found: dict[str, np.ndarray] = {}
+    renamed: dict[str, np.ndarray] = {}
     for name, array in arrays.items():
         if not name.startswith("blocks."):
             stem, _, last = name.rpartition(".")
             key = f"{outer[stem]}.{last}" if last in ("weight", "bias") else outer[name]
-            found[key] = array
+            renamed[key] = array
             continue
         _, number, rest = name.split(".", 2)
         stem, _, last = rest.rpartition(".")
         if stem == "attn.qkv":
             for part, own in zip(split, np.split(array, 3), strict=True):
-                found[f"{block.format(number)}.{part}.{last}"] = own
+                renamed[f"{block.format(number)}.{part}.{last}"] = own
         else:
-            found[f"{block.format(number)}.{names[stem]}.{last}"] = array
-    return found
+            renamed[f"{block.format(number)}.{names[stem]}.{last}"] = array
+    return renamed
 
 
 def _transformers(arrays: Arrays) -> dict[str, np.ndarray]:

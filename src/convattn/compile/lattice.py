@@ -99,9 +99,9 @@ class Lattice:
         >>> fine.token_offset(fine, (0, 1), (-1, 1))
         ((-1, 1), (1, 0))
         """
-        found = []
+        tokens = []
         for axis, stride in enumerate(self.stride_from(source)):
             place_in_source = stride * place[axis] + offset[axis]
-            found.append(divmod(place_in_source, source.held[axis]))
-        (row, row_place), (column, column_place) = found
+            tokens.append(divmod(place_in_source, source.held[axis]))
+        (row, row_place), (column, column_place) = tokens
         return (row, column), (row_place, column_place)

@@ -19,8 +19,8 @@ def moved(reader: Reader, inputs: list[Any], equation: Any) -> Any:
         return Sign(moved(reader, [symbol.of, *others], equation), symbol.negated)
     if not isinstance(symbol, Symbol) or any(isinstance(part, Symbol | Sign) for part in others):
         raise reader.refusal("reads at places that depend on the image")
-    found = on_indices(equation, symbol.index, *others)
-    return [replace(symbol, index=index) for index in found]
+    indices = on_indices(equation, symbol.index, *others)
+    return [replace(symbol, index=index) for index in indices]
 
 
 def on_indices(equation: Any, *operands: Any) -> list[Index]:
@@ -45,9 +45,9 @@ def cast(reader: Reader, inputs: list[Any], equation: Any) -> Any:
     """Between float32 and float64; masks become zeros and ones."""
     (symbol,) = inputs
     if isinstance(symbol, Symbol):
-        given = equation.params
+        params = equation.params
         dtype = equation.outvars[0].aval.dtype
-        narrow = given.get("mantissa_bits", 23) < 23 or given.get("exponent_bits", 8) < 8
+        narrow = params.get("mantissa_bits", 23) < 23 or params.get("exponent_bits", 8) < 8
         if str(dtype) not in WIDE or narrow:
             raise reader.refusal(
                 f"rounds what depends on the image, to {dtype}, but expected float32 or float64 "

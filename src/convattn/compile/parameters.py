@@ -149,28 +149,28 @@ class Builder:
     def arrays(self) -> Arrays:
         """All of them, in float64."""
         plan = self.plan
-        found = self._embedding()
+        arrays = self._embedding()
         for number, block in enumerate(plan.blocks):
             own = {**self._attention(block), **self._hidden(block)}
-            found |= {f"blocks.{number}.{name}": array for name, array in own.items()}
-        found |= self._norm("norm") | self._classifier()
-        return found
+            arrays |= {f"blocks.{number}.{name}": array for name, array in own.items()}
+        arrays |= self._norm("norm") | self._classifier()
+        return arrays
 
     # Reading and writing channels.
 
     def read(self, channels: np.ndarray) -> Float[np.ndarray, "channels width"]:
         """Rows that read channels."""
-        found = np.zeros((len(channels), self.width))
+        weights = np.zeros((len(channels), self.width))
         rows = np.arange(len(channels))
-        found[rows, channels], found[rows, self.half + channels] = 0.5, -0.5
-        return found
+        weights[rows, channels], weights[rows, self.half + channels] = 0.5, -0.5
+        return weights
 
     def written(self, channels: np.ndarray) -> Float[np.ndarray, "width channels"]:
         """Columns that add to channels."""
-        found = np.zeros((self.width, len(channels)))
+        weights = np.zeros((self.width, len(channels)))
         columns = np.arange(len(channels))
-        found[channels, columns], found[self.half + channels, columns] = 1.0, -1.0
-        return found
+        weights[channels, columns], weights[self.half + channels, columns] = 1.0, -1.0
+        return weights
 
     def channel_of(self, value: Value, feature: int) -> int:
         """Where a feature of a value is."""
@@ -222,9 +222,9 @@ class Builder:
             inside[: tokens.count[0], : tokens.count[1], channel] = 0.0
         flat = np.concatenate([own, held.reshape(-1, self.half)])
         flat[:, LAMBDA] = np.sqrt(self.constants.norm**2 - (flat**2).sum(axis=1))
-        found = np.zeros((len(flat), self.width))
-        found[:, : self.half], found[:, self.half : 2 * self.half] = flat, -flat
-        return found
+        constants = np.zeros((len(flat), self.width))
+        constants[:, : self.half], constants[:, self.half : 2 * self.half] = flat, -flat
+        return constants
 
     def _angles(self, code: Code) -> list[np.ndarray]:
         steps = zip(code.tokens.count, self.plan.steps(code), strict=True)

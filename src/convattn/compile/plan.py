@@ -141,12 +141,12 @@ class Plan:
     def steps(self, code: Code) -> tuple[float, float]:
         """θ: the angle from one token to the next on each axis, in radians."""
         reach = self.reach.get(code, CENTRE)
-        found = []
+        steps = []
         for count, far in zip(code.tokens.count, reach, strict=True):
             corners = {"zeros": count + far, "circular": count, "edge": 4 * (count + far)}
             least = 1 if code.border == "circular" else 3
-            found.append(2 * np.pi / max(corners[code.border], least))
-        return found[0], found[1]
+            steps.append(2 * np.pi / max(corners[code.border], least))
+        return steps[0], steps[1]
 
     def gap(self, code: Code) -> float:
         """How far the nearest other token's score is below 2: the smaller 1 - cos θ."""
@@ -190,8 +190,8 @@ def make_plan(network: Network, num_heads: int | None = None, head_dim: int | No
     heads, dim = _sizes(demands, half, num_heads, head_dim)
     blocks, last = [], {}
     for node, matrices in demands:
-        found = [head for matrix in matrices for head in _heads(*matrix, dim)]
-        groups = [found[start : start + heads] for start in range(0, len(found), heads)] or [[]]
+        needed = [head for matrix in matrices for head in _heads(*matrix, dim)]
+        groups = [needed[start : start + heads] for start in range(0, len(needed), heads)] or [[]]
         blocks += [Block(node, group, None) for group in groups]
         blocks[-1].units = node.units
         last[node.value] = blocks[-1]

@@ -157,10 +157,10 @@ class Reader:
             rule = RULES.get(primitive.name)
             if rule is None:
                 raise self.refusal(self._unknown(primitive.name))
-            found = rule(self, inputs, equation)
+            outputs = rule(self, inputs, equation)
         finally:
             self.place = outer
-        return found if isinstance(found, list) else [found]
+        return outputs if isinstance(outputs, list) else [outputs]
 
     def _unknown(self, name: str) -> str:
         if name in _BRANCHES:
@@ -221,8 +221,8 @@ class Reader:
                 affine = affine.plus(self.constant(affine, np.array(shift)))
             return replace(symbol, affine=affine, function=IDENTITY)
         symbol = self._used(symbol)
-        if (kept := self._kept(symbol)) is not None:
-            return kept
+        if (earlier := self._kept(symbol)) is not None:
+            return earlier
         form = normal_form(function)
         if form is None:
             raise self.refusal(
@@ -234,12 +234,12 @@ class Reader:
         inner = symbol.affine.scaled(form.scale)
         if form.bias:
             inner = inner.plus(self.constant(inner, np.array(form.bias)))
-        found = self.stored(inner, form.units)
+        value = self.stored(inner, form.units)
         if form.outer != 1:
-            found = found.scaled(form.outer)
+            value = value.scaled(form.outer)
         if form.shift:
-            found = found.plus(self.constant(found, np.array(form.shift)))
-        self.kept.append((symbol, replace(symbol, affine=found, function=IDENTITY)))
+            value = value.plus(self.constant(value, np.array(form.shift)))
+        self.kept.append((symbol, replace(symbol, affine=value, function=IDENTITY)))
         return self.kept[-1][1]
 
     def _used(self, symbol: Symbol) -> Symbol:
@@ -255,9 +255,9 @@ class Reader:
 
     def _kept(self, symbol: Symbol) -> Symbol | None:
         """What was stored before for the same function of the same numbers, at these places."""
-        for earlier, found in self.kept:
+        for earlier, stored in self.kept:
             if earlier.function is symbol.function and earlier.affine is symbol.affine:
-                return replace(symbol, affine=found.affine, function=IDENTITY)
+                return replace(symbol, affine=stored.affine, function=IDENTITY)
         return None
 
     def pointwise(self, symbol: Symbol) -> Symbol:
@@ -265,11 +265,11 @@ class Reader:
         symbol = self.linear(symbol)
         if symbol.affine.is_pointwise:
             return symbol
-        if (kept := self._kept(symbol)) is not None:
-            return kept
-        found = replace(symbol, affine=self.stored(symbol.affine))
-        self.kept.append((symbol, found))
-        return found
+        if (earlier := self._kept(symbol)) is not None:
+            return earlier
+        value = replace(symbol, affine=self.stored(symbol.affine))
+        self.kept.append((symbol, value))
+        return value
 
     def whole(self, symbol: Symbol) -> Symbol:
         """With every point of its map at its place; a single point becomes a vector."""
@@ -279,8 +279,8 @@ class Reader:
 
     def logits(self, output: Symbol) -> Affine:
         """The affine map of a vector of logits."""
-        found = self.whole(output)
-        affine, index = found.affine, found.index
+        symbol = self.whole(output)
+        affine, index = symbol.affine, symbol.index
         images = np.arange(IMAGES)[:, None] * affine.channels
         if affine.lattice is not None or not np.array_equal(
             np.where(index < 0, index, index - images)[1], index[0]

@@ -50,18 +50,18 @@ class Scalar:
     @staticmethod
     def of_lines(knots: Sequence[float], lines: Sequence[Line]) -> "Scalar":
         """The piecewise linear function; lines that are the same are joined."""
-        kept, bends = [lines[0]], []
+        pieces, bends = [lines[0]], []
         for knot, line in zip(knots, lines[1:], strict=True):
-            if not _is_same(kept[-1], line):
+            if not _is_same(pieces[-1], line):
                 bends.append(float(knot))
-                kept.append(line)
-        edges, slopes, shifts = np.array(bends), *np.array(kept, np.float64).T
+                pieces.append(line)
+        edges, slopes, shifts = np.array(bends), *np.array(pieces, np.float64).T
 
         def call(z: Array) -> Array:
             place = np.searchsorted(edges, z)
             return slopes[place] * z + shifts[place]
 
-        return Scalar(call, tuple(bends), tuple(kept))
+        return Scalar(call, tuple(bends), tuple(pieces))
 
     @staticmethod
     def affine(slope: float, shift: float = 0.0) -> "Scalar":
@@ -139,11 +139,11 @@ def _between(knots: Sequence[float]) -> list[float]:
 def _zeros(function: Scalar) -> set[float]:
     """Where a piecewise linear function changes its sign."""
     edges = [-np.inf, *(function.knots or ()), np.inf]
-    found = set()
+    zeros = set()
     for (left, right), (slope, shift) in zip(pairwise(edges), function.lines, strict=True):
         if slope and left <= (zero := -shift / slope) <= right:
-            found.add(float(zero) + 0.0)
-    return found
+            zeros.add(float(zero) + 0.0)
+    return zeros
 
 
 @dataclass(frozen=True)
@@ -249,10 +249,10 @@ def _gelu(function: Scalar) -> Normal | None:
     outer = (high - middle) / 80
     expected = outer * _SAMPLES * ndtr(_SAMPLES) + low
     most = _CLOSE * max(abs(outer), abs(low))
-    found = function.call(_SAMPLES)
-    if not np.isfinite(found).all() or not outer:
+    actual = function.call(_SAMPLES)
+    if not np.isfinite(actual).all() or not outer:
         return None
-    if not np.allclose(found, expected, rtol=_CLOSE, atol=most):
+    if not np.allclose(actual, expected, rtol=_CLOSE, atol=most):
         return None
     outer = 1.0 if abs(outer - 1) <= _CLOSE else outer
     return Normal(1.0, 0.0, Units(is_gelu=True), outer, low if abs(low) > most else 0.0)

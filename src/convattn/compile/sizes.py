@@ -124,10 +124,10 @@ def capacity(width: int, num_heads: int, depth: int, patch_size: int = 1) -> Cap
     reach = (isqrt(num_heads) - 1) // 2
     room = width // 2 - HELD - _CODES
     own = width // num_heads // points
-    found = [min(own, room // (maps * points)) for maps in (2, 3)]
-    if min(found) < 1:
+    channels = [min(own, room // (maps * points)) for maps in (2, 3)]
+    if min(channels) < 1:
         raise ValueError(
             f"width={width} and {num_heads} heads at patch_size={patch_size} hold no channel; take "
             "more features a head, or smaller patches"
         )
-    return Capacity(2 * reach * patch_size + 1, found[0], found[1], depth - 1)
+    return Capacity(2 * reach * patch_size + 1, channels[0], channels[1], depth - 1)

@@ -79,8 +79,8 @@ class StoredValues:
 
     def blocks(self, value: Value) -> int:
         """How many blocks have run when a value is there."""
-        made = [n for n, block in enumerate(self.plan.blocks) if block.node.value is value]
-        return made[-1] + 1 if made else 0
+        numbers = [n for n, block in enumerate(self.plan.blocks) if block.node.value is value]
+        return numbers[-1] + 1 if numbers else 0
 
     def after(self, value: Value) -> np.ndarray:
         """What the stream holds of a value once it is there."""

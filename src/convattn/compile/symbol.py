@@ -103,7 +103,7 @@ class Symbol:
 
     def axes(self) -> Axes | None:
         """Where images, rows and columns lie; None if one axis holds several of them."""
-        parts, found, loose = self.numbers(), dict[str, int](), list[int]()
+        parts, axes, loose = self.numbers(), dict[str, int](), list[int]()
         for axis in range(self.index.ndim):
             first, second = (
                 Numbers(*(np.delete(part, place, axis) for part in parts)) for place in (0, -1)
@@ -114,13 +114,13 @@ class Symbol:
                 for name in ("image", "row", "column", "channel")
                 if ((getattr(first, name) != getattr(second, name)) & both).any()
             ]
-            if len(changing) > 1 or (changing and changing[0] in found):
+            if len(changing) > 1 or (changing and changing[0] in axes):
                 return None
             if changing and changing[0] != "channel":
-                found[changing[0]] = axis
+                axes[changing[0]] = axis
             if not changing and (first.inside != second.inside).any():
                 loose.append(axis)
-        return Axes(found.get("image"), found.get("row"), found.get("column"), tuple(loose))
+        return Axes(axes.get("image"), axes.get("row"), axes.get("column"), tuple(loose))
 
     def as_map(self, axes: tuple[int, int, int]) -> Map | None:
         """Rows, columns and channels, where these axes are images, rows and columns."""
@@ -190,8 +190,8 @@ def placed(count: Pair, channels: int, of: Map) -> Index:
     """The index `[images, rows, columns, channels]` of a map of an affine map of this size."""
     rows, columns, own = of.rows[:, None, None], of.columns[:, None], of.channels
     images = np.arange(IMAGES)[:, None, None, None]
-    found = ((images * count[0] + rows) * count[1] + columns) * channels + own
-    return np.where((rows < 0) | (columns < 0) | (own < 0), OUTSIDE, found)
+    index = ((images * count[0] + rows) * count[1] + columns) * channels + own
+    return np.where((rows < 0) | (columns < 0) | (own < 0), OUTSIDE, index)
 
 
 @dataclass(frozen=True, eq=False)

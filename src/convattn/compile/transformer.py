@@ -253,8 +253,8 @@ class CompiledTransformer:
             norm_epsilon=self.constants.epsilon,
         )
         classes = plan.network.logits.channels
-        given: Any = {"classes": classes, "image_size": size, "channels": channels}
-        model = VisionTransformer(settings, **given, dtype=self.dtype, rngs=nnx.Rngs(0))
+        shapes: Any = {"classes": classes, "image_size": size, "channels": channels}
+        model = VisionTransformer(settings, **shapes, dtype=self.dtype, rngs=nnx.Rngs(0))
         load_state_dict(model, self.timm)
         return model
 

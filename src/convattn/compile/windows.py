@@ -50,14 +50,14 @@ class Sides(NamedTuple):
     padding: tuple[Pair, Pair] = ((0, 0), (0, 0))
 
 
-def window(reader: Reader, symbol: Symbol, found: Map, sides: Sides) -> Window:
+def window(reader: Reader, symbol: Symbol, layout: Map, sides: Sides) -> Window:
     """What a window reads of a map whose rows and columns stand somehow.
 
     Raises:
         NotCompiled: If it reads other points than evenly spaced ones, or gives too many.
     """
     read = []
-    for axis, places in enumerate((found.rows, found.columns)):
+    for axis, places in enumerate((layout.rows, layout.columns)):
         low, high = sides.padding[axis]
         laid = np.concatenate(
             [np.full(max(low, 0), OUTSIDE), places, np.full(max(high, 0), OUTSIDE)]
@@ -102,11 +102,11 @@ def _axis(
         if (held < 0).all():
             offsets.append(None)
             continue
-        found = _progression(held, step, count)
-        if found is None:
+        progression = _progression(held, step, count)
+        if progression is None:
             raise reader.refusal(_OTHER_ORDER)
-        offsets.append(found[0])
-        kinds |= found[1]
+        offsets.append(progression[0])
+        kinds |= progression[1]
     return offsets, step, points, kinds
 
 
@@ -114,12 +114,12 @@ def _step(taps: Sequence[np.ndarray], count: int) -> int | None:
     """From one point to the next: the least that fits where no two neighbours are seen."""
     if len(taps[0]) == 1:
         return count
-    seen = max(
+    largest = max(
         int((held[1:] - held[:-1])[(held[1:] >= 0) & (held[:-1] >= 0)].max(initial=0))
         for held in taps
     )
-    if seen > 0:
-        return seen
+    if largest > 0:
+        return largest
     met = [held for held in taps if (held >= 0).any()]
     steps = range(1, count + 1)
     return next((s for s in steps if all(_progression(held, s, count) for held in met)), None)
@@ -165,20 +165,20 @@ def at_its_places(reader: Reader, symbol: Symbol) -> Symbol:
     spare = [*axes.loose, symbol.index.ndim, symbol.index.ndim + 1]
     choices = product(*([axis] if axis is not None else spare for axis in axes[1:3]))
     tried = ((axes.image, row, column) for row, column in choices if row != column)
-    own, found = next(
+    own, layout = next(
         ((each, held) for each in tried if (held := wide.as_map(each)) is not None), (None, None)
     )
-    if own is None or found is None:
+    if own is None or layout is None:
         raise reader.refusal("takes pixels in another order or number than the map has")
     if all(
         np.array_equal(places, np.arange(count))
-        for places, count in zip(found[:2], symbol.count, strict=True)
+        for places, count in zip(layout[:2], symbol.count, strict=True)
     ):
         return symbol
     wide = reader.pointwise(wide)
-    read = window(reader, wide, found, Sides((1, 1)))
+    read = window(reader, wide, layout, Sides((1, 1)))
     affine = _read(wide.affine, np.eye(wide.affine.channels)[None, None], read)
-    moved = wide.with_map(own, affine, found.channels)
+    moved = wide.with_map(own, affine, layout.channels)
     return replace(moved, index=moved.index.reshape(symbol.index.shape))
 
 
@@ -207,24 +207,24 @@ def _read(affine: Affine, taps: np.ndarray, read: Window) -> Affine:
 def convolution(reader: Reader, inputs: list[Any], equation: Any) -> Any:
     """`conv_general_dilated`."""
     symbol, kernel = inputs
-    given = equation.params
+    params = equation.params
     if not isinstance(symbol, Symbol) or isinstance(kernel, Symbol):
         raise reader.refusal("a kernel that depends on the image (a dynamic convolution)")
-    lhs, rhs, out = given["dimension_numbers"]
+    lhs, rhs, out = params["dimension_numbers"]
     if len(lhs) != 4:
         raise reader.refusal(f"a convolution on {len(lhs) - 2} axes, but expected images, with two")
-    if any(d != 1 for d in given["lhs_dilation"]) or given["batch_group_count"] != 1:
+    if any(d != 1 for d in params["lhs_dilation"]) or params["batch_group_count"] != 1:
         raise reader.refusal("a transposed convolution, which has more pixels than the image")
     symbol = reader.pointwise(symbol)
     taps = np.asarray(kernel, np.float64).transpose(*rhs[2:], rhs[1], rhs[0])
-    taps = _dense(taps, given["feature_group_count"])
+    taps = _dense(taps, params["feature_group_count"])
     turned = replace(symbol, index=symbol.index.transpose(lhs))  # images, channels, two axes
     axes, swapped = (0, 2, 3), False
-    found = turned.as_map(axes)
-    if found is None:
+    layout = turned.as_map(axes)
+    if layout is None:
         axes, swapped = (0, 3, 2), True
-        found = turned.as_map(axes)
-    if found is None:
+        layout = turned.as_map(axes)
+    if layout is None:
         raise reader.refusal(
             "a convolution over other axes than rows and columns; if the images are [batch, "
             "channels, rows, columns], give channels_first=True"
@@ -232,14 +232,14 @@ def convolution(reader: Reader, inputs: list[Any], equation: Any) -> Any:
     order = slice(None, None, -1 if swapped else 1)
     sides = Sides(
         taps.shape[:2][order],
-        *(tuple(given[name])[order] for name in ("window_strides", "rhs_dilation", "padding")),
+        *(tuple(params[name])[order] for name in ("window_strides", "rhs_dilation", "padding")),
     )
     taps = taps.swapaxes(0, 1) if swapped else taps
     whole = np.zeros((*taps.shape[:2], symbol.affine.channels, taps.shape[3]))
-    known = found.channels >= 0
+    known = layout.channels >= 0
     for channel in np.flatnonzero(known):
-        whole[:, :, found.channels[channel]] += taps[:, :, channel]
-    read = window(reader, symbol, found, sides)
+        whole[:, :, layout.channels[channel]] += taps[:, :, channel]
+    read = window(reader, symbol, layout, sides)
     if symbol.affine.lattice is None:
         result = _of_vector(reader, turned, whole, read)
     else:
@@ -265,18 +265,18 @@ def _of_vector(reader: Reader, symbol: Symbol, taps: np.ndarray, read: Window) -
 def _dense(taps: np.ndarray, groups: int) -> np.ndarray:
     """A kernel of groups as one of all channels, zero elsewhere."""
     rows, columns, inputs, outputs = taps.shape
-    found = np.zeros((rows, columns, inputs * groups, outputs))
+    dense = np.zeros((rows, columns, inputs * groups, outputs))
     each = outputs // groups
     for group in range(groups):
         own = slice(group * each, (group + 1) * each)
-        found[:, :, group * inputs : (group + 1) * inputs, own] = taps[..., own]
-    return found
+        dense[:, :, group * inputs : (group + 1) * inputs, own] = taps[..., own]
+    return dense
 
 
 class _Pool(NamedTuple):
     symbol: Symbol
     axes: tuple[int, int, int]
-    found: Map
+    layout: Map
     read: Window
     sides: Sides
     shape: tuple[int, ...]
@@ -284,16 +284,16 @@ class _Pool(NamedTuple):
 
 def _pool(reader: Reader, symbol: Any, equation: Any) -> _Pool:
     """A pointwise map, and what windows of it read."""
-    given = equation.params
+    params = equation.params
     if not isinstance(symbol, Symbol):
         raise reader.refusal("a window over a mask")
-    if any(d != 1 for d in given["base_dilation"]):
+    if any(d != 1 for d in params["base_dilation"]):
         raise reader.refusal("a window over pixels with others between them")
     symbol = reader.pointwise(symbol)
     axes = symbol.axes()
     if axes is None or axes.image is None or symbol.affine.lattice is None:
         raise reader.refusal("a window over a vector, or over rows and columns in one axis")
-    wide = [axis for axis, size in enumerate(given["window_dimensions"]) if size != 1]
+    wide = [axis for axis, size in enumerate(params["window_dimensions"]) if size != 1]
     single = [axis for axis, size in enumerate(symbol.index.shape) if size == 1]
     spare = [axis for axis in (*axes.loose, *single) if axis not in axes[:3]]
     spare.sort(key=lambda axis: axis not in wide)
@@ -301,17 +301,17 @@ def _pool(reader: Reader, symbol: Any, equation: Any) -> _Pool:
     if not set(wide) <= {row, column}:
         raise reader.refusal("a window over channels or images")
     own = (axes.image, row, column)
-    found = symbol.as_map(own)
-    if found is None:
+    layout = symbol.as_map(own)
+    if layout is None:
         raise reader.refusal("takes pixels in another order or number than the map has")
     sides = Sides(
         *(
-            (given[name][row], given[name][column])
+            (params[name][row], params[name][column])
             for name in ("window_dimensions", "window_strides", "window_dilation", "padding")
         )
     )
     shape = equation.outvars[0].aval.shape
-    return _Pool(symbol, own, found, window(reader, symbol, found, sides), sides, shape)
+    return _Pool(symbol, own, layout, window(reader, symbol, layout, sides), sides, shape)
 
 
 def window_sum(reader: Reader, inputs: list[Any], equation: Any) -> Any:
@@ -320,7 +320,7 @@ def window_sum(reader: Reader, inputs: list[Any], equation: Any) -> Any:
     channels = pool.symbol.affine.channels
     taps = np.broadcast_to(np.eye(channels), (*pool.sides.sizes, channels, channels))
     affine = _read(pool.symbol.affine, taps, pool.read)
-    return pool.symbol.with_map(pool.axes, affine, pool.found.channels)
+    return pool.symbol.with_map(pool.axes, affine, pool.layout.channels)
 
 
 def window_max(reader: Reader, inputs: list[Any], equation: Any) -> Any:
@@ -330,7 +330,7 @@ def window_max(reader: Reader, inputs: list[Any], equation: Any) -> Any:
     counts = symbol.count
     if any(
         not np.array_equal(places, np.arange(count))
-        for places, count in zip(pool.found[:2], counts, strict=True)
+        for places, count in zip(pool.layout[:2], counts, strict=True)
     ):
         raise reader.refusal(
             "the largest of pixels that were laid around a map, or of a part of it"
@@ -347,7 +347,7 @@ def window_max(reader: Reader, inputs: list[Any], equation: Any) -> Any:
     offsets: list[int | None] = [0]
     read = Window(offsets, offsets, sides.strides, pool.read.points, "zeros")
     affine = _read(affine, np.eye(affine.channels)[None, None], read)
-    return symbol.with_map(pool.axes, affine, pool.found.channels)
+    return symbol.with_map(pool.axes, affine, pool.layout.channels)
 
 
 def running_maximum(
