@@ -79,8 +79,8 @@ def masked_in_fractions(run: Run) -> str:
         weights = exact_column_softmax(scores, mask)
         if weights[~mask].any() or (weights.sum(axis=0) != 1).any():
             raise EvidenceFailed(f"case {case}: masked weights {weights[~mask]}, or other sums")
-        kept = exact_column_softmax(scores) * mask
-        if (weights != kept / kept.sum(axis=0)).any():
+        masked = exact_column_softmax(scores) * mask
+        if (weights != masked / masked.sum(axis=0)).any():
             raise EvidenceFailed(f"case {case}: not the unmasked weights over what is kept")
     return f"{cases} cases of 5 keys, 4 queries: zero where masked, renormalised elsewhere"
 
@@ -118,8 +118,8 @@ def masks_come_last(run: Run) -> str:
     masked = masked_scores(jnp.array([[1.0], [2.0], [3.0]]), mask)
     for factor, weight in ((-1.0, "+∞"), (0.0, "NaN")):
         product = np.asarray(masked * factor)[1:]
-        seen = np.isposinf(product) if weight == "+∞" else np.isnan(product)
-        require(seen.all(), f"-∞ times {factor} is {product}, not {weight}")
+        matches = np.isposinf(product) if weight == "+∞" else np.isnan(product)
+        require(matches.all(), f"-∞ times {factor} is {product}, not {weight}")
     after = column_softmax(masked_scores(-jnp.array([[1.0], [2.0], [3.0]]), mask))
     require(after.tolist() == [[1.0], [0.0], [0.0]], f"masked after the product: {after.tolist()}")
     return "-∞ times -1 is +∞, times 0 NaN; a mask laid after the product holds"
@@ -203,16 +203,16 @@ def on_images(run: Run) -> str:
     rng = run.rng("weights")
     matrices, theta = rng.integers(-1, 2, (2, 3, 3)), rng.integers(-3, 4, (2, 3, 4))
     mask = np.asarray(causal_mask(64))
-    seen = []
+    summary = []
     for dtype in DTYPES:
         parameters = bi_affine(jnp.asarray(matrices / 2**14, dtype))
         mechanism = softmax_mechanism(lambda k, q, p=parameters: bi_affine_scores(k, q, p), mask)
-        given = jnp.asarray(pixels, dtype)
+        tokens = jnp.asarray(pixels, dtype)
         parameter = jnp.asarray(theta, dtype)
         layer = jax.jit(lambda x, y, t, m=mechanism: attention_convolution(x, x, y, m, t))
         reach = 0.0
         for name, queries in (("self", pixels), ("cross", pixels[::-1])):
-            out = np.asarray(layer(given, jnp.asarray(queries, dtype), parameter), np.float64)
+            out = np.asarray(layer(tokens, jnp.asarray(queries, dtype), parameter), np.float64)
             for image in (0, 1):
                 scores = pixels[image] @ matrices @ queries[image].T / 2**14
                 weights = column_weights_within(scores, dtype, mask)
@@ -222,8 +222,8 @@ def on_images(run: Run) -> str:
                 excess = (np.abs(out[image] - expected) - bound).max()
                 require(excess <= 0, f"{dtype}, {name}: {excess} above the bound")
                 reach = max(reach, float(bound.max()))
-        seen.append(f"{dtype} {reach:.2g}")
-    return "self and cross within " + ", ".join(seen)
+        summary.append(f"{dtype} {reach:.2g}")
+    return "self and cross within " + ", ".join(summary)
 
 
 CLAIM = Claim(

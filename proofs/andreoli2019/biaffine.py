@@ -96,11 +96,11 @@ def rank_and_identification(run: Run) -> str:
         if 0 in (gram.det() for gram in grams):
             continue
         middle = fmpq_mat(fmpz_mat((left.T @ scores @ right).tolist()))
-        found = grams[0].inv() * middle * grams[1].inv()
+        form = grams[0].inv() * middle * grams[1].inv()
         bilinear, key, query, offset = terms
         expected = np.block([[bilinear, key[:, None]], [query[None], np.array([[offset]])]])
-        if [[int(entry) for entry in row] for row in found.tolist()] != expected.tolist():
-            raise EvidenceFailed(f"case {case}: the scores give {found}, not {expected}")
+        if [[int(entry) for entry in row] for row in form.tolist()] != expected.tolist():
+            raise EvidenceFailed(f"case {case}: the scores give {form}, not {expected}")
     require(reached, "no case reached the rank 3")
     return f"{cases} cases of 8 × 7 scores: rank ≤ 3, reached {reached} times; Ξ recovered"
 
@@ -138,7 +138,7 @@ def scores_of_pixels(run: Run) -> str:
     rng = run.rng("terms")
     real = [rng.normal(size=shape) for shape in ((3, 3), (3,), (3,), ())]
     exactly = np.vectorize(Fraction, otypes=[object])
-    seen = []
+    summary = []
     for dtype in DTYPES:
         terms = [jnp.asarray(term, dtype) for term in real]
         parameters = bi_affine(*(term[None] for term in terms))
@@ -153,8 +153,8 @@ def scores_of_pixels(run: Run) -> str:
         distance = np.abs(exactly(out) - expected).astype(float)
         if not (distance <= reach * magnitude).all():
             raise EvidenceFailed(f"{dtype}: off by {distance.max()}, above the bound")
-        seen.append(f"{dtype} {distance.max():.2g}")
-    return "16 × 16 scores off by " + ", ".join(seen)
+        summary.append(f"{dtype} {distance.max():.2g}")
+    return "16 × 16 scores off by " + ", ".join(summary)
 
 
 CLAIM = Claim(

@@ -138,8 +138,8 @@ def equipollent_sums(run: Run) -> str:
 
 def bare_commutants(run: Run) -> str:
     """The dimension of the commutant on bare grids, by exact elimination; it holds the identity."""
-    found = {grid: commutant_dimension(unit_matrices(grid)) for grid in GRIDS}
-    require(set(found.values()) == {1}, f"dimensions {found}")
+    dimensions = {grid: commutant_dimension(unit_matrices(grid)) for grid in GRIDS}
+    require(set(dimensions.values()) == {1}, f"dimensions {dimensions}")
     one_way = {grid: commutant_dimension(unit_matrices(grid)[:1]) for grid in LINES}
     if any(dimension != grid[0] for grid, dimension in one_way.items()):
         raise EvidenceFailed(f"dimensions {one_way} for the shift by +1 alone")

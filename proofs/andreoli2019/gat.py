@@ -178,13 +178,13 @@ def on_images(run: Run) -> str:
     theta = rng.integers(-2, 3, (2, 3, 4))
     own, other = rng.integers(-2, 3, (2, 2, 4)) / 2**10
     apply = jax.jit(graph_attention, static_argnames=("slope",))
-    seen = []
+    summary = []
     for dtype in DTYPES:
         parameters = bi_affine(
             key_weight=jnp.asarray(other, dtype), query_weight=jnp.asarray(own, dtype)
         )
-        given = jnp.asarray(pixels, dtype), jnp.asarray(mask), jnp.asarray(theta, dtype)
-        out = np.asarray(apply(*given, parameters, slope=0.25), np.float64)
+        arrays = jnp.asarray(pixels, dtype), jnp.asarray(mask), jnp.asarray(theta, dtype)
+        out = np.asarray(apply(*arrays, parameters, slope=0.25), np.float64)
         largest = 0.0
         for image in (0, 1):
             expected, limit = np.zeros((36, 4)), np.zeros((36, 4))
@@ -200,8 +200,8 @@ def on_images(run: Run) -> str:
             excess = (np.abs(out[image] - expected) - limit).max()
             require(excess <= 0, f"{dtype}: {excess} above the bound")
             largest = max(largest, float(limit.max()))
-        seen.append(f"{dtype} {largest:.2g}")
-    return "36 pixels, two heads, within " + ", ".join(seen)
+        summary.append(f"{dtype} {largest:.2g}")
+    return "36 pixels, two heads, within " + ", ".join(summary)
 
 
 CLAIM = Claim(

@@ -111,12 +111,12 @@ def chebyshev_coefficients(order: int) -> list[Fraction]:
     """T_k(x) = k/2 Σ_j (-1)^j (k-j-1)!/(j!(k-2j)!) (2x)^(k-2j), low degree first."""
     if order == 0:
         return [Fraction(1)]
-    found = [Fraction(0)] * (order + 1)
+    coefficients = [Fraction(0)] * (order + 1)
     for j in range(order // 2 + 1):
         count = Fraction(math.factorial(order - j - 1), math.factorial(j))
         count /= math.factorial(order - 2 * j)
-        found[order - 2 * j] = Fraction(order, 2) * (-1) ** j * count * 2 ** (order - 2 * j)
-    return found
+        coefficients[order - 2 * j] = Fraction(order, 2) * (-1) ** j * count * 2 ** (order - 2 * j)
+    return coefficients
 
 
 def polynomial(coefficients: list[Fraction], matrix: np.ndarray) -> np.ndarray:
@@ -139,14 +139,14 @@ def gcn_is_not_the_laplacian(run: Run) -> str:
     for nodes in (2, 4):
         looped = dyadic_graph(run, nodes, lift=1)
         expected = normalised(looped + np.eye(nodes, dtype=int))
-        found = np.asarray(gcn_basis(looped.astype(float)).matrices())[0]
-        if (found != expected.astype(float)).any():
-            raise EvidenceFailed(f"{nodes} nodes: the GCN's matrix is {found.tolist()}")
+        actual = np.asarray(gcn_basis(looped.astype(float)).matrices())[0]
+        if (actual != expected.astype(float)).any():
+            raise EvidenceFailed(f"{nodes} nodes: the GCN's matrix is {actual.tolist()}")
         adjacency = dyadic_graph(run, nodes)
         expected = identity(nodes) - normalised(adjacency)
-        found = np.asarray(laplacian_basis(adjacency.astype(float)).matrices())[0]
-        if (found != expected.astype(float)).any():
-            raise EvidenceFailed(f"{nodes} nodes: the Laplacian is {found.tolist()}")
+        actual = np.asarray(laplacian_basis(adjacency.astype(float)).matrices())[0]
+        if (actual != expected.astype(float)).any():
+            raise EvidenceFailed(f"{nodes} nodes: the Laplacian is {actual.tolist()}")
         root = np.array([math.isqrt(int(degree)) for degree in adjacency.sum(axis=1)])
         require(not (expected @ root).any(), f"{nodes} nodes: L √D 1 is {expected @ root}")
     gcn = np.asarray(gcn_basis(EDGE.astype(float)).matrices())[0]
@@ -166,8 +166,8 @@ def scipy_agrees(run: Run) -> str:
     adjacency = (upper + upper.T).astype(float)
     expected = scipy.sparse.csgraph.laplacian(adjacency, normed=True)
     allowed = gamma(10, 2.0**-53) * np.abs(expected)  # at most five roundings on either side
-    for given in (adjacency, scipy.sparse.csr_array(adjacency)):
-        distance = np.abs(np.asarray(laplacian_basis(given).matrices())[0] - expected)
+    for graph in (adjacency, scipy.sparse.csr_array(adjacency)):
+        distance = np.abs(np.asarray(laplacian_basis(graph).matrices())[0] - expected)
         if (distance > allowed).any():
             raise EvidenceFailed(f"off by {distance.max():.2e}, allowed {allowed.max():.2e}")
     try:
@@ -182,10 +182,10 @@ def chebyshev_polynomials(run: Run) -> str:
     for nodes in (3, 4):
         adjacency = dyadic_graph(run, nodes)
         scaled = -normalised(adjacency)  # 2L/2 - I
-        found = np.asarray(chebyshev_basis(adjacency.astype(float), MAXIMUM_ORDER).matrices())
-        if len(found) != MAXIMUM_ORDER + 1:
-            raise EvidenceFailed(f"{len(found)} matrices up to order {MAXIMUM_ORDER}")
-        for order, matrix in enumerate(found):
+        polynomials = np.asarray(chebyshev_basis(adjacency.astype(float), MAXIMUM_ORDER).matrices())
+        if len(polynomials) != MAXIMUM_ORDER + 1:
+            raise EvidenceFailed(f"{len(polynomials)} matrices up to order {MAXIMUM_ORDER}")
+        for order, matrix in enumerate(polynomials):
             expected = polynomial(chebyshev_coefficients(order), scaled).astype(float)
             require((matrix == expected).all(), f"{nodes} nodes: T_{order} is {matrix.tolist()}")
     laplacian = identity(2) - normalised(EDGE)
@@ -217,24 +217,24 @@ def one_class_of_polynomials(run: Run) -> str:
 def walks(steps: list[np.ndarray]) -> np.ndarray:
     """Walk by walk: the sum over all ways from m to n of the product of the weights."""
     nodes = range(len(steps[0]))
-    found = np.zeros((len(nodes), len(nodes)), np.int64)
+    counts = np.zeros((len(nodes), len(nodes)), np.int64)
     for places in product(nodes, repeat=len(steps) + 1):
         weight = 1
         for graph, a, b in zip(steps, places, places[1:], strict=False):
             weight *= int(graph[a, b])
-        found[places[0], places[-1]] += weight
-    return found
+        counts[places[0], places[-1]] += weight
+    return counts
 
 
 def powers_count_walks(run: Run) -> str:
     """A^k against every walk written down; D⁻¹A is what has the probabilities."""
     adjacency = run.rng("graph").integers(0, 3, (4, 4))
     adjacency[np.arange(4), (np.arange(4) + 1) % 4] += 1
-    found = np.asarray(power_basis(adjacency, 4).matrices())
-    for length, matrix in enumerate(found, start=1):
+    powers = np.asarray(power_basis(adjacency, 4).matrices())
+    for length, matrix in enumerate(powers, start=1):
         if (matrix != walks([adjacency] * length)).any():
             raise EvidenceFailed(f"length {length}: {matrix.tolist()}")
-    sums = found[1].sum(axis=1)
+    sums = powers[1].sum(axis=1)
     require(not (sums == 1).all(), "the powers are probabilities after all")
     steps = [[Fraction(int(w), int(row.sum())) for w in row] for row in adjacency]
     chances = np.array(steps, object) @ np.array(steps, object)
@@ -249,13 +249,15 @@ def sorts_are_products(run: Run) -> str:
     sorts = ["played.characterIn.genre", "genre", "characterIn.played"]
     expected = [walks([relations[name] for name in sort.split(".")]) for sort in sorts]
     sparse = {name: scipy.sparse.csr_array(matrix) for name, matrix in relations.items()}
-    for given in (relations, sparse):
-        found = np.asarray(walk_basis(given, sorts).matrices())
-        require((found == np.stack(expected)).all(), f"the sorts {sorts} give {found.tolist()}")
+    for graphs in (relations, sparse):
+        matrices = np.asarray(walk_basis(graphs, sorts).matrices())
+        require(
+            (matrices == np.stack(expected)).all(), f"the sorts {sorts} give {matrices.tolist()}"
+        )
     film = np.zeros((3, 4, 4), np.int64)
     film[[0, 1, 2], [0, 1, 2], [1, 2, 3]] = 1  # Nimoy, Spock, Star Trek, science fiction
-    found = walk_basis(dict(zip(names, film, strict=True)), sorts[:1]).matrices()[0]
-    require(found[0, 3] == found.sum() == 1, f"the film's walk is {found.tolist()}")
+    matrix = walk_basis(dict(zip(names, film, strict=True)), sorts[:1]).matrices()[0]
+    require(matrix[0, 3] == matrix.sum() == 1, f"the film's walk is {matrix.tolist()}")
     return f"{len(sorts)} sorts over five nodes, and the paper's film"
 
 
@@ -269,9 +271,9 @@ def size_of_grid_convolutions(run: Run) -> str:
             rng = run.rng(rank, *grid)
             theta = rng.integers(-9, 10, (len(shifts), rank)) @ rng.integers(-9, 10, (rank, 4))
             phi = np.einsum("kmn,kq->mnq", matrices, theta)
-            found = exact_rank(phi.reshape(-1, 4))
-            require(found == exact_rank(theta), f"grid {grid}, shifts {shifts}: size {found}")
-            ranks.append(found)
+            size = exact_rank(phi.reshape(-1, 4))
+            require(size == exact_rank(theta), f"grid {grid}, shifts {shifts}: size {size}")
+            ranks.append(size)
         if spanned([matrices[0], matrices[1]]) != 2:
             raise EvidenceFailed(f"grid {grid}: one matrix serves the kernels e_1 and e_2")
     require(max(ranks) >= 2, "every parameter has rank one")
@@ -287,12 +289,12 @@ def reflections_forbid_shifts(run: Run) -> str:
         line = (shift_matrix((nodes,), (1,)) + shift_matrix((nodes,), (-1,))).astype(float)
         reflection = np.eye(nodes, dtype=np.int64)[::-1]
         bases = [gcn_basis(line), laplacian_basis(line), power_basis(line, nodes)]
-        made = [
+        matrices = [
             matrix
             for basis in [*bases, chebyshev_basis(line, 1)]
             for matrix in np.asarray(basis.matrices())
         ]
-        if any((matrix[::-1, ::-1] != matrix).any() for matrix in made):
+        if any((matrix[::-1, ::-1] != matrix).any() for matrix in matrices):
             raise EvidenceFailed(f"{nodes} nodes: a matrix does not commute with the reflection")
         shift = shift_matrix((nodes,), (1,))
         if (shift[::-1, ::-1] != shift_matrix((nodes,), (-1,))).any():

@@ -107,14 +107,14 @@ def structured(images: np.ndarray, basis, theta: np.ndarray, sides=None) -> np.n
     return np.asarray(result).reshape(len(images), *(sides or images.shape[1:-1]), -1)
 
 
-def require_equal(found: np.ndarray, expected: np.ndarray, what: str) -> None:
+def require_equal(actual: np.ndarray, expected: np.ndarray, what: str) -> None:
     """Equal to the last bit, and not all zero."""
-    if found.shape != expected.shape or (found != expected).any() or not expected.any():
+    if actual.shape != expected.shape or (actual != expected).any() or not expected.any():
         raise EvidenceFailed(
-            f"{what}: shapes {found.shape} and {expected.shape}"
+            f"{what}: shapes {actual.shape} and {expected.shape}"
             + (
-                f", {int((found != expected).sum())} entries differ"
-                if found.shape == expected.shape
+                f", {int((actual != expected).sum())} entries differ"
+                if actual.shape == expected.shape
                 else ""
             )
         )
@@ -126,7 +126,7 @@ def cuboids_are_kernels(run: Run) -> str:
         images = drawn(run, 2, *grid, 2)
         kernel = drawn(run, *sizes, 2, 3)
         basis = shift_basis(grid, cuboid_shifts(sizes, steps, offsets))
-        found = structured(images, basis, kernel.reshape(-1, 2, 3))
+        actual = structured(images, basis, kernel.reshape(-1, 2, 3))
         reversed_axes = [axis for axis, step in enumerate(steps) if step > 0]
         taps = [
             sorted(-(e + j * d) for j in range(1, k + 1))
@@ -136,7 +136,7 @@ def cuboids_are_kernels(run: Run) -> str:
         dilation = [abs(step) for step in steps]
         turned = np.flip(kernel, reversed_axes)
         expected = xla_convolution(images, turned, [1] * len(grid), dilation, pads)
-        require_equal(found, expected, f"grid {grid}, K = {sizes}, δ = {steps}, ε = {offsets}")
+        require_equal(actual, expected, f"grid {grid}, K = {sizes}, δ = {steps}, ε = {offsets}")
     return f"{len(CUBOIDS)} cuboids on one to three axes equal XLA's convolution"
 
 
@@ -163,8 +163,8 @@ def shifts_are_matrices(run: Run) -> str:
         images, theta = drawn(run, 2, *grid, 2), drawn(run, len(shifts), 2, 3)
         flat = images.reshape(2, -1, 2)
         expected = sum(a.T @ flat @ w for a, w in zip(matrices, theta, strict=True))
-        found = structured(images, shift_basis(grid, shifts), theta)
-        require_equal(found.reshape(expected.shape), expected, f"grid {grid}, shifts {shifts}")
+        actual = structured(images, shift_basis(grid, shifts), theta)
+        require_equal(actual.reshape(expected.shape), expected, f"grid {grid}, shifts {shifts}")
     return f"{len(CUBOIDS)} bases of slices equal their matrices"
 
 
@@ -173,13 +173,15 @@ def steps_are_dilations(run: Run) -> str:
     images, kernel = drawn(run, 2, 8, 6, 2), drawn(run, 3, 3, 2, 3)
     basis, theta = kernel_to_structure(kernel, (8, 6), dilation=2)
     require(basis.outputs == basis.inputs, f"{basis.outputs} outputs for {basis.inputs} inputs")
-    found = structured(images, basis, theta)
+    dilated = structured(images, basis, theta)
     pads = [(2, 2)] * 2
-    require_equal(found, xla_convolution(images, kernel, (1, 1), (2, 2), pads), "dilation 2")
+    require_equal(dilated, xla_convolution(images, kernel, (1, 1), (2, 2), pads), "dilation 2")
     strided = xla_convolution(images, kernel, (2, 2), (1, 1), [(1, 1)] * 2)
-    if strided[0].size == found[0].size:
-        raise EvidenceFailed(f"stride 2 leaves {strided.shape}, dilation 2 {found.shape}")
-    return f"δ = 2 is dilation 2, {found.shape[1:3]} outputs; stride 2 leaves {strided.shape[1:3]}"
+    if strided[0].size == dilated[0].size:
+        raise EvidenceFailed(f"stride 2 leaves {strided.shape}, dilation 2 {dilated.shape}")
+    return (
+        f"δ = 2 is dilation 2, {dilated.shape[1:3]} outputs; stride 2 leaves {strided.shape[1:3]}"
+    )
 
 
 def strides_leave_the_grid(run: Run) -> str:
@@ -192,8 +194,8 @@ def strides_leave_the_grid(run: Run) -> str:
         every = [stride] * len(grid)
         spread = [dilation] * len(grid)
         expected = xla_convolution(images, kernel, every, spread, pads)
-        found = structured(images, basis, theta, expected.shape[1:-1])
-        require_equal(found, expected, f"grid {grid}, stride {stride}")
+        actual = structured(images, basis, theta, expected.shape[1:-1])
+        require_equal(actual, expected, f"grid {grid}, stride {stride}")
         ratios.append((basis.inputs, basis.outputs))
     if all(inputs % outputs == 0 for inputs, outputs in ratios):
         raise EvidenceFailed(f"in all of (M, N) = {ratios} N divides M")
@@ -217,8 +219,8 @@ def pooling_is_linear(run: Run) -> str:
         )
         shifts = window_basis(grid, window, stride, dilation)
         theta = np.broadcast_to(np.eye(2, dtype=int), (shifts.size, 2, 2))
-        found = structured(images, shifts, theta, sums.shape[1:-1])
-        require_equal(found, sums, f"grid {grid}, window {window}, size {shifts.size}")
+        pooled = structured(images, shifts, theta, sums.shape[1:-1])
+        require_equal(pooled, sums, f"grid {grid}, window {window}, size {shifts.size}")
         basis = pooling_basis(grid, window, stride, dilation)
         pattern = count * np.asarray(basis.matrices())[0]
         # (1/n)·n rounds to 1 for every n here, so the pattern is one of zeros and ones.
@@ -236,8 +238,8 @@ def there_and_back(run: Run) -> str:
         basis, theta = kernel_to_structure(kernel, grid, dilation=dilation)
         order = run.rng("order", *grid).permutation(basis.size)
         mixed = shift_basis(grid, [basis.shifts[k] for k in order])
-        found = structure_to_kernel(mixed, np.asarray(theta)[order])
-        require_equal(np.asarray(found.kernel), kernel, f"grid {grid}, kernel {sizes}")
+        converted = structure_to_kernel(mixed, np.asarray(theta)[order])
+        require_equal(np.asarray(converted.kernel), kernel, f"grid {grid}, kernel {sizes}")
     for shifts in ([(0,), (1,), (3,)], list(product((0, 1), (0, 1)))[:3]):
         try:
             structure_to_kernel(shift_basis((5,) * len(shifts[0]), shifts), np.ones((3, 1, 1)))

@@ -134,8 +134,8 @@ def ranks(run: Run) -> str:
         ]
     )
     b = np.stack([matrix_of_rank(rng, slice(0, r), slice(0, r), 3) for _, r in cases])
-    for k, wanted in enumerate(cases):
-        if (exact_rank(a[k]), exact_rank(b[k])) != wanted:
+    for k, expected in enumerate(cases):
+        if (exact_rank(a[k]), exact_rank(b[k])) != expected:
             raise EvidenceFailed(f"pair {k} has the ranks {exact_rank(a[k])}, {exact_rank(b[k])}")
     bound = sum(left * right for left, right in cases)
     attained = matricised(a, b)

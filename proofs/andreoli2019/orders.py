@@ -90,7 +90,7 @@ def in_four_dtypes(run: Run) -> str:
         "operator": (size, inputs * in_channels),
     }
     largest = {"float64": 2**30, "float32": 2**20, "bfloat16": 2**8, "float16": 2**4}
-    inexact, found = 0, []
+    inexact, summary = 0, []
     for dtype, bound in largest.items():
         rng = run.rng(dtype)
         matrices = rng.integers(-bound, bound + 1, (size, inputs, outputs))
@@ -121,9 +121,9 @@ def in_four_dtypes(run: Run) -> str:
                         )
                     inexact += error > 0
                     worst = max(worst, error / (factor * majorant[index]))
-        found.append(f"{dtype} {worst:.2f}")
+        summary.append(f"{dtype} {worst:.2f}")
     require(inexact, "nothing was rounded, so nothing was tested")
-    return "largest error over its bound: " + ", ".join(found)
+    return "largest error over its bound: " + ", ".join(summary)
 
 
 def products(run: Run) -> str:
@@ -161,18 +161,18 @@ def choices(run: Run) -> str:
     square = dense_basis(np.ones((4, 64, 64), np.float32))
     few = dense_basis(np.ones((50, 3, 3), np.float32))
     many_shifts = shift_basis((16, 16), [(a, b) for a in range(-2, 3) for b in range(-2, 3)])
-    wanted = (
+    cases = (
         ((1, 64, 64, 2, 128, square), "basis_first"),
         ((1, 64, 64, 128, 2, square), "parameter_first"),
         ((4096, 3, 3, 8, 8, few), "operator"),
         ((8, 256, 256, 3, 64, many_shifts), "basis_first"),
         ((8, 256, 256, 64, 3, many_shifts), "parameter_first"),
     )
-    for sizes, order in wanted:
+    for sizes, order in cases:
         chosen = cheapest_order(*sizes)
         if chosen != order:
             raise EvidenceFailed(f"B, M, N, P, Q = {sizes[:5]}: {chosen} chosen, not {order}")
-    return f"{len(wanted)} clear cases, all three orders among them, with shifts too"
+    return f"{len(cases)} clear cases, all three orders among them, with shifts too"
 
 
 CLAIM = Claim(

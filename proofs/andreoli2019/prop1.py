@@ -123,7 +123,7 @@ def in_floating_point(run: Run) -> str:
     Theorem 9.4), and |L| ≤ 1, |U| ≤ 2^(n-1) max|B|, so |E| ≤ c = γ_3n·n·2^(n-1)·max|B| entry by
     entry and |x̂ - x| ≤ c·|B⁻¹|·1·‖x̂‖_1. With ρ = c·Σ|B⁻¹| < 1, ‖x̂‖_1 ≤ ‖x‖_1/(1 - ρ).
     """
-    found = []
+    summary = []
     for dtype in ("float64", "float32"):
         matrix = run.rng("floating").integers(-3, 4, (4, 4)) + 7 * np.eye(4, dtype=np.int64)
         exact = np.asarray(dual_basis(matrix)).astype(np.float64)
@@ -139,8 +139,8 @@ def in_floating_point(run: Run) -> str:
         error = np.abs(result - exact)
         if not (error <= bound).all():
             raise EvidenceFailed(f"{dtype}: off by {error.max():.1e}, bound {bound.min():.1e}")
-        found.append(f"{dtype} {error.max():.1e} ≤ {bound.max():.1e}")
-    return "K = 4: " + ", ".join(found)
+        summary.append(f"{dtype} {error.max():.1e} ≤ {bound.max():.1e}")
+    return "K = 4: " + ", ".join(summary)
 
 
 CLAIM = Claim(

@@ -86,7 +86,7 @@ def eq4(x: np.ndarray, matrices: np.ndarray, theta: np.ndarray) -> np.ndarray:
 
 def composition(run: Run) -> str:
     """Eq. 4 twice against the composite, and K, A and Θ of the composite, in integers."""
-    found = []
+    names = []
     for name, (first, second, kind) in bases(run.rng("bases")).items():
         rng = run.rng(name)
         one = StructuredConvolution(first, rng.integers(-5, 6, (first.size, 3, 2)))
@@ -106,8 +106,8 @@ def composition(run: Run) -> str:
                     raise EvidenceFailed(f"{name}: A_{number} is not A'_{i} A''_{j}")
                 if (both.theta[number] != one.theta[i] @ two.theta[j]).any():
                     raise EvidenceFailed(f"{name}: Θ_{number} is not Θ'_{i} Θ''_{j}")
-        found.append(name)
-    return f"{len(found)} pairs of bases: equal in integers, A and Θ multiply pair by pair"
+        names.append(name)
+    return f"{len(names)} pairs of bases: equal in integers, A and Θ multiply pair by pair"
 
 
 def shift_matrix(nodes: int, d: int, torus: bool = False) -> np.ndarray:
@@ -122,8 +122,8 @@ def shift_matrix(nodes: int, d: int, torus: bool = False) -> np.ndarray:
 
 def stays_a_shift(nodes: int, d: int, e: int) -> bool:
     """The condition of the docstring: nothing to lose, or nothing lost."""
-    kept = [m for m in range(nodes) if 0 <= m + d + e < nodes]
-    return all(0 <= m + d < nodes for m in kept)
+    nodes_inside = [m for m in range(nodes) if 0 <= m + d + e < nodes]
+    return all(0 <= m + d < nodes for m in nodes_inside)
 
 
 def composites_of_shifts(run: Run) -> str:

@@ -167,8 +167,8 @@ def counts(run: Run) -> str:
             for q in sizes:
                 full = np.zeros((k, p, q)).size
                 separable = np.zeros((k, p)).size + np.zeros((p, q)).size
-                found = parameter_count(k, p, q), parameter_count(k, p, q, separable=True)
-                require(found == (full, separable), f"K, P, Q = {k, p, q}: counts {found}")
+                counts = parameter_count(k, p, q), parameter_count(k, p, q, separable=True)
+                require(counts == (full, separable), f"K, P, Q = {k, p, q}: counts {counts}")
                 if saves(k, p, q, separable=True) != ((k - 1) * (q - 1) > 1):
                     raise EvidenceFailed(f"K, P, Q = {k, p, q}: depth-wise")
                 for groups in (n for n in sizes if p % n == 0 == q % n):
@@ -185,14 +185,14 @@ def counts(run: Run) -> str:
                     cases += 1
                 if k > 1 and all(savings[: k - 1]) != (p * q > k * (k - 1)):
                     raise EvidenceFailed(f"K, P, Q = {k, p, q}: every H < K saves or not")
-    seen = [saves(9, 3, 3, controls=h) for h in (4, 5)]
-    require(seen == [True, False], f"K = PQ = 9: H = 4 and 5 save: {seen}")
+    saved = [saves(9, 3, 3, controls=h) for h in (4, 5)]
+    require(saved == [True, False], f"K = PQ = 9: H = 4 and 5 save: {saved}")
     return f"{cases} sizes; K = PQ = 9: H = 4 saves (72 < 81), H = 5 does not (90 > 81)"
 
 
 def free_numbers(run: Run) -> str:
     """The exact rank of Θ's derivative at a drawn parameter: how many numbers are free."""
-    found = []
+    summary = []
     for k, p, q, h in ((4, 2, 3, 2), (3, 2, 2, 3), (5, 3, 2, 1)):
         rng = run.rng(k, p, q, h)
         mix, channel = rng.integers(-9, 10, (h, k)), rng.integers(-9, 10, (h, p * q))
@@ -210,8 +210,8 @@ def free_numbers(run: Run) -> str:
         depth = exact_rank(derivative)
         if len(derivative) != k * p + p * q or depth != k * p + p * q - p:
             raise EvidenceFailed(f"K, P, Q = {k, p, q}: {depth} of {len(derivative)} are free")
-        found.append(f"K = {k}, P = {p}, Q = {q}: {free} of {h * (k + p * q)} (H = {h})")
-    return "controlled, free numbers at " + "; ".join(found)
+        summary.append(f"K = {k}, P = {p}, Q = {q}: {free} of {h * (k + p * q)} (H = {h})")
+    return "controlled, free numbers at " + "; ".join(summary)
 
 
 CLAIM = Claim(

@@ -176,17 +176,17 @@ def on_images(run: Run) -> str:
         mechanism = softmax_mechanism(lambda k, q: bi_affine_scores(k, q, parameters))
         return attention_with_shifts(x, x, x, mechanism, theta, basis, shifted)
 
-    seen = []
+    summary = []
     for dtype in DTYPES:
-        given = jnp.asarray(x, dtype), jnp.asarray(matrix / 2**14, dtype)
+        arrays = jnp.asarray(x, dtype), jnp.asarray(matrix / 2**14, dtype)
         shifted = jnp.asarray(kernel.reshape(9, 3, 4), dtype)
-        idle = np.asarray(layer(*given, jnp.zeros((1, 3, 4), dtype), shifted), np.float64)
+        idle = np.asarray(layer(*arrays, jnp.zeros((1, 3, 4), dtype), shifted), np.float64)
         rounded = np.asarray(jnp.asarray(convolved, dtype), np.float64)
         if (idle != rounded).any():
             raise EvidenceFailed(
                 f"{dtype}: idle attention heads leave {np.abs(idle - rounded).max()}"
             )
-        out = np.asarray(layer(*given, jnp.asarray(theta, dtype), shifted), np.float64)
+        out = np.asarray(layer(*arrays, jnp.asarray(theta, dtype), shifted), np.float64)
         reach = 0.0
         for image in (0, 1):
             weights = column_weights_within(x[image] @ matrix @ x[image].T / 2**14, dtype)
@@ -201,8 +201,10 @@ def on_images(run: Run) -> str:
             excess = (np.abs(out[image] - whole) - limit).max()
             require(excess <= 0, f"{dtype}: {excess} above the bound")
             reach = max(reach, float(limit.max()))
-        seen.append(f"{dtype} {reach:.2g}")
-    return "equal to the convolution beside idle heads; beside attention within " + ", ".join(seen)
+        summary.append(f"{dtype} {reach:.2g}")
+    return "equal to the convolution beside idle heads; beside attention within " + ", ".join(
+        summary
+    )
 
 
 CLAIM = Claim(

@@ -174,8 +174,8 @@ def layer_and_convolution(run: Run) -> str:
         theta = parameter_from_maps(value, output)
         queries = jnp.zeros((2, 4, 1), int)
         matrices = weights.swapaxes(2, 3)
-        given = x, x, queries, lambda keys, queries, a=matrices: a
-        convolution = attention_convolution(*given, theta)
+        args = x, x, queries, lambda keys, queries, a=matrices: a
+        convolution = attention_convolution(*args, theta)
         if (layer != convolution).any():
             raise EvidenceFailed(f"case {case}: {layer} as layer, {convolution} as convolution")
         maps = map(jnp.asarray, maps_from_parameter(np.asarray(theta)))
@@ -266,7 +266,7 @@ def on_images(run: Run) -> str:
         bounds[dtype] = attention_within(
             weights, pixels[0].astype(float), theta, dtype, magnitude=magnitude, inner=8
         )
-    seen = []
+    summary = []
     for dtype in DTYPES:
         maps = [jnp.asarray(part / 2**7, dtype) for part in (query, key)]
         maps += [jnp.asarray(part, dtype) for part in (value, output)]
@@ -277,8 +277,8 @@ def on_images(run: Run) -> str:
             excess = (np.abs(np.asarray(out[0], np.float64) - expected) - bound).max()
             require(excess <= 0, f"{dtype}, {name}: {excess} above the bound")
         gap = float(jnp.abs(results[0] - results[1]).max())
-        seen.append(f"{dtype} {gap:.2g}")
-    return "three routes within the bound; layer and convolution apart by " + ", ".join(seen)
+        summary.append(f"{dtype} {gap:.2g}")
+    return "three routes within the bound; layer and convolution apart by " + ", ".join(summary)
 
 
 CLAIM = Claim(

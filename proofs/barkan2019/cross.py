@@ -108,29 +108,29 @@ def the_default_gap(run: Run) -> str:
     rng = run.rng("parameters")
     query, key = (jnp.asarray(rng.integers(-3, 4, (1, 2, 4, 2, 4)), jnp.float32) for _ in range(2))
     table = EvenBias(jnp.asarray(rng.integers(-9, 10, (1, 2, 12)), jnp.float32))
-    given = SelfAttentiveParameters(jnp.zeros((1, 2, 4, 2, 1)), query, key, table)
+    parameters = SelfAttentiveParameters(jnp.zeros((1, 2, 4, 2, 1)), query, key, table)
     first, second = (jnp.asarray(each, jnp.float32) for each in drawn_images(run))
-    gap = seam_reach(given)
-    scores_of = jax.jit(lambda *given: attention_scores(*given))
+    gap = seam_reach(parameters)
+    scores_of = jax.jit(lambda *args: attention_scores(*args))
     joined, mask = side_by_side(first, second, gap)
-    scores, kept = scores_of(given, joined, mask)
+    scores, allowed = scores_of(parameters, joined, mask)
     columns = 10 + gap
     square = np.asarray(scores).reshape(2, columns, 2, columns)
     for start, each in ((0, first), (5 + gap, second)):
         part = slice(start, start + 5)
-        alone = np.asarray(scores_of(given, each)[0]).reshape(2, 5, 2, 5)
+        alone = np.asarray(scores_of(parameters, each)[0]).reshape(2, 5, 2, 5)
         if (square[:, part, :, part] != alone).any():
             raise EvidenceFailed(f"gap {gap}: the scores of the image at {start} differ from alone")
     between = np.zeros((2, columns), bool)
     between[:, 5 : 5 + gap] = True
-    if (np.asarray(kept) == between.ravel()).any():
-        raise EvidenceFailed(f"gap {gap}: the mask is {np.asarray(kept)[0].tolist()}")
+    if (np.asarray(allowed) == between.ravel()).any():
+        raise EvidenceFailed(f"gap {gap}: the mask is {np.asarray(allowed)[0].tolist()}")
     kernel = rng.integers(-3, 4, (2, 4, 2, 1))
     other = jnp.zeros((1, 1, 8), jnp.float32).at[0, 0, 7].set(128)
     copier = SelfAttentiveParameters(
         jnp.asarray(kernel[None], jnp.float32), position=EvenBias(other)
     )
-    features = jax.jit(lambda *given: cross_attentive_features(*given))(copier, first, second)
+    features = jax.jit(lambda *args: cross_attentive_features(*args))(copier, first, second)
     for part, each in zip(features, (second, first), strict=True):
         if (np.asarray(part) != exact_convolution(np.asarray(each, np.int64), kernel)).any():
             raise EvidenceFailed("the features are not the other image's convolution")

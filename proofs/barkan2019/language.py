@@ -95,13 +95,15 @@ def drawn_words(run: Run):
 def no_later_word(run: Run) -> str:
     """The Jacobian of output i by word j is exactly zero for j > i, and is not for j ≤ i."""
     for dilation in (1,) if run.quick else (1, 2):
-        given = multiscale(run, causal=True, dilation=dilation)
-        seen = dependence(
-            lambda words, given=given: multiscale_self_attentive_convolution(given, words),
+        parameters = multiscale(run, causal=True, dilation=dilation)
+        reads = dependence(
+            lambda words, parameters=parameters: multiscale_self_attentive_convolution(
+                parameters, words
+            ),
             drawn_words(run),
         )
-        if (seen != np.tri(WORDS, dtype=bool)).any():
-            raise EvidenceFailed(f"dilation {dilation}: {seen.astype(int).tolist()}")
+        if (reads != np.tri(WORDS, dtype=bool)).any():
+            raise EvidenceFailed(f"dilation {dilation}: {reads.astype(int).tolist()}")
     return f"{WORDS} words, widths 1, 2 and 3, with H_R: output i sees exactly the words 1 … i"
 
 
@@ -115,9 +117,9 @@ def masked_only(parameters, words):
 def a_mask_alone_leaks(run: Run) -> str:
     """Width 1 sees up to i, widths 2 and 3 up to i + 1."""
     for scale, ahead in zip(multiscale(run, causal=False).scales, (0, 1, 1), strict=True):
-        seen = dependence(lambda words, scale=scale: masked_only(scale, words), drawn_words(run))
-        if (seen != np.tri(WORDS, k=ahead, dtype=bool)).any():
-            raise EvidenceFailed(f"{scale.kernel_size}: {seen.astype(int).tolist()}")
+        reads = dependence(lambda words, scale=scale: masked_only(scale, words), drawn_words(run))
+        if (reads != np.tri(WORDS, k=ahead, dtype=bool)).any():
+            raise EvidenceFailed(f"{scale.kernel_size}: {reads.astype(int).tolist()}")
     return "a causal mask on centred filters: width 1 sees up to i, widths 2 and 3 up to i + 1"
 
 
@@ -141,12 +143,14 @@ def regular_if_constant(run: Run) -> str:
     rng = run.rng("parameters")
     query, key = (jnp.asarray(rng.integers(-3, 4, (1, 1, 2, 4)), jnp.float32) for _ in range(2))
     words, order = drawn_words(run), np.array([1, 2, 0, 4, 5, 3])
-    scores_of = jax.jit(lambda *given: attention_scores(*given))
+    scores_of = jax.jit(lambda *args: attention_scores(*args))
     ones = {"stride": (1,), "dilation": (1,), "key_stride": (1,)}
     for table, regular in (([3] * WORDS, True), ([3, 1, 2, 0, 1, 2], False)):
         position = EvenBias(jnp.asarray([table], jnp.float32))
-        given = SelfAttentiveParameters(jnp.zeros((1, 1, 2, 1)), query, key, position, **ones)
-        before, after = (np.asarray(scores_of(given, each)[0]) for each in (words, words[:, order]))
+        parameters = SelfAttentiveParameters(jnp.zeros((1, 1, 2, 1)), query, key, position, **ones)
+        before, after = (
+            np.asarray(scores_of(parameters, each)[0]) for each in (words, words[:, order])
+        )
         equal = bool((after == before[:, :, order][..., order]).all())
         require(equal == regular, f"table {table}: permuted alike is {equal}")
     return "six words: the scores are permuted with them iff the bias is constant"

@@ -73,21 +73,21 @@ def msac_is_sac(run: Run) -> str:
         )
         for size in SIZES
     )
-    given = MultiscaleParameters(scales, integers(6, 5))
+    parameters = MultiscaleParameters(scales, integers(6, 5))
     images = integers(2, 4, 5, 2)
-    join = jax.jit(lambda given: as_single_scale(given))
-    single = join(given)
+    join = jax.jit(lambda parameters: as_single_scale(parameters))
+    single = join(parameters)
     if single.kernel_size != (2, 3) or single.heads != 4:
         raise EvidenceFailed(f"a SAC of {single.kernel_size} with {single.heads} heads")
-    scores_of = jax.jit(lambda *given: attention_scores(*given))
+    scores_of = jax.jit(lambda *args: attention_scores(*args))
     parts = [np.asarray(scores_of(scale, images)[0]) for scale in scales]
     if (np.asarray(scores_of(single, images)[0]) != np.concatenate(parts, axis=1)).any():
         raise EvidenceFailed("the scores of the larger filters differ")
     hard = EvenBias(jnp.full((2, 1, 1), 128.0))  # one-hot in float32
     plain = {"query": None, "key": None, "position": hard}
-    given = replace(given, scales=tuple(replace(scale, **plain) for scale in scales))
-    expected = jax.jit(multiscale_self_attentive_convolution)(given, images)
-    result = jax.jit(self_attentive_convolution)(join(given), images)
+    parameters = replace(parameters, scales=tuple(replace(scale, **plain) for scale in scales))
+    expected = jax.jit(multiscale_self_attentive_convolution)(parameters, images)
+    result = jax.jit(self_attentive_convolution)(join(parameters), images)
     if (np.asarray(result) != np.asarray(expected)).any():
         raise EvidenceFailed(f"they differ by {abs(result - expected).max()}")
     return "2 × 1 and 1 × 3, two heads each, with H_R: one SAC of 2 × 3, four heads, equal"

@@ -75,14 +75,14 @@ def equations(run: Run) -> str:
     image = rng.integers(-3, 4, (3, 4, 2))
     query, key = rng.integers(-3, 4, (2, 2, 1, 1, 2, 4))  # two heads
     bias = rng.integers(-9, 10, (2, 3, 4))
-    given = SelfAttentiveParameters(
+    parameters = SelfAttentiveParameters(
         jnp.zeros((2, 1, 1, 2, 1)),
         *(jnp.asarray(part, jnp.float32) for part in (query, key)),
         EvenBias(jnp.asarray(bias, jnp.float32)),
     )
     scores = np.asarray(
-        jax.jit(lambda *given: attention_scores(*given))(
-            given, jnp.asarray(image[None], jnp.float32)
+        jax.jit(lambda *args: attention_scores(*args))(
+            parameters, jnp.asarray(image[None], jnp.float32)
         )[0]
     )
     for head in range(2):
@@ -108,19 +108,21 @@ def distances_from_zero(run: Run) -> str:
 
 def even_kernels_exactly(run: Run) -> str:
     """(r+1)² + 1 heads in fractions, on the image with a ring, at ε = 1/2 and e^M = 1 + N."""
-    seen = []
+    summary = []
     for size in ((3, 5),) if run.quick else ((3, 5), (3, 3)):
         rng = run.rng(*size)
         kernel = rng.integers(-9, 10, (*size, 2, 3))
         for axis in range(2):
             kernel = kernel + np.flip(kernel, axis)
         image = rng.integers(-9, 10, (1, 4, 3, 2))
-        given = sac_from_even_kernel(jnp.asarray(kernel, jnp.float32))
+        parameters = sac_from_even_kernel(jnp.asarray(kernel, jnp.float32))
         ring = [size[0] // 2, size[1] // 2]
         padded = np.pad(image, [(0, 0), *((r, r) for r in ring), (0, 0)])
         space = padded.shape[1:3]
-        table = np.asarray(even_bias_scores(EvenBias(given.position.values), space, space), int)
-        values = np.asarray(given.value[:, 0, 0], int)
+        table = np.asarray(
+            even_bias_scores(EvenBias(parameters.position.values), space, space), int
+        )
+        values = np.asarray(parameters.value[:, 0, 0], int)
         tokens = padded.reshape(-1, 2).astype(object)
         base = Fraction(1 + len(tokens))
         total = sum(
@@ -131,8 +133,8 @@ def even_kernels_exactly(run: Run) -> str:
         if (inside != exact_convolution(image, kernel)[0]).any():
             raise EvidenceFailed(f"{size}: the heads are not the convolution")
         require(len(values) == (ring[0] + 1) * (ring[1] + 1) + 1, f"{size}: {len(values)} heads")
-        seen.append(f"{size[0]} × {size[1]}: {len(values)} heads")
-    return "equal in fractions at every pixel; " + ", ".join(seen)
+        summary.append(f"{size[0]} × {size[1]}: {len(values)} heads")
+    return "equal in fractions at every pixel; " + ", ".join(summary)
 
 
 def reflected(image: np.ndarray, axis: int) -> np.ndarray:
@@ -145,13 +147,13 @@ def layers_commute_with_reflections(run: Run) -> str:
     rng = run.rng("parameters")
     parts = [jnp.asarray(rng.integers(-3, 4, (3, 1, 1, 2, 4)), jnp.float32) for _ in range(2)]
     table = EvenBias(jnp.asarray(rng.integers(-9, 10, (3, 3, 4)), jnp.float32))
-    given = SelfAttentiveParameters(jnp.zeros((3, 1, 1, 2, 1)), *parts, table)
-    scores_of = jax.jit(lambda *given: attention_scores(*given))
+    parameters = SelfAttentiveParameters(jnp.zeros((3, 1, 1, 2, 1)), *parts, table)
+    scores_of = jax.jit(lambda *args: attention_scores(*args))
     image = rng.integers(-3, 4, (1, 3, 4, 2))
 
     def scores(image: np.ndarray) -> np.ndarray:
-        found = scores_of(given, jnp.asarray(image, jnp.float32))[0]
-        return np.asarray(found).reshape(3, 3, 4, 3, 4)
+        result = scores_of(parameters, jnp.asarray(image, jnp.float32))[0]
+        return np.asarray(result).reshape(3, 3, 4, 3, 4)
 
     for axis in range(2):
         mirrored = np.flip(scores(image), (1 + axis, 3 + axis))

@@ -101,7 +101,7 @@ def self_attentive_equals_convolution(
         at_keys = exact_convolution(images, kernel, stride=step, dilation=dilation)
         sums = np.abs(kernel).reshape(-1, OUT_CHANNELS).sum(axis=0)
         magnitude = int(np.abs(images).max() * sums.max())
-        found = []
+        comparisons = []
         for dtype in dtypes:
             parameters = sac_from_convolution(
                 jnp.asarray(kernel, dtype),
@@ -115,10 +115,10 @@ def self_attentive_equals_convolution(
                 bound = two_head_error_bound(
                     at_keys, at_queries, dtype, bias=bias, magnitude=magnitude
                 )
-                found.append(within(dtype, result, at_queries + bias, bound))
+                comparisons.append(within(dtype, result, at_queries + bias, bound))
             else:
-                found.append(equal(dtype, result, at_queries + bias))
-        return f"{len(images)} images, {parameters.heads} heads; " + "; ".join(found)
+                comparisons.append(equal(dtype, result, at_queries + bias))
+        return f"{len(images)} images, {parameters.heads} heads; " + "; ".join(comparisons)
 
     return Evidence(
         name,
@@ -131,12 +131,12 @@ def self_attentive_equals_convolution(
 
 def distance_to_own_patch(run: Run) -> str:
     """The library's own scores at every query of a grid: TV in balls, the formula, and N·e^-M."""
-    seen, cells = [], 20
+    summary, cells = [], 20
     for logit in (1.0, 16.0, 104.0):
-        given = sac_from_convolution(
+        parameters = sac_from_convolution(
             jnp.ones((2, 3, 1, 1), jnp.float64), form="limit", sharpness=logit
         )
-        scores = np.asarray(even_bias_scores(given.position, (4, 5), (4, 5))[0], np.float64)
+        scores = np.asarray(even_bias_scores(parameters.position, (4, 5), (4, 5))[0], np.float64)
         formula = bias_total_variation(logit, cells)
         with ctx.workprec(PRECISION):
             vanishing = cells * (-arb(logit)).exp()
@@ -148,8 +148,8 @@ def distance_to_own_patch(run: Run) -> str:
                     f"M = {logit}, query {query}: total variation {distance}, but should be "
                     f"{formula}, between 0 and N e^-M = {vanishing}"
                 )
-        seen.append(f"M={logit:g}: TV < {upper(formula):.2g}")
-    return f"all {cells} queries of 4 × 5, corners included; " + ", ".join(seen)
+        summary.append(f"M={logit:g}: TV < {upper(formula):.2g}")
+    return f"all {cells} queries of 4 × 5, corners included; " + ", ".join(summary)
 
 
 def within_total_variation(run: Run) -> str:
@@ -162,8 +162,8 @@ def within_total_variation(run: Run) -> str:
     kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)
     expected = exact_convolution(images, kernel)
     spread = np.ptp(expected, axis=(1, 2), keepdims=True)
-    given = sac_from_convolution(jnp.asarray(kernel, jnp.float64), form="limit", sharpness=4.0)
-    result = jax.jit(self_attentive_convolution)(given, jnp.asarray(images, jnp.float64))
+    parameters = sac_from_convolution(jnp.asarray(kernel, jnp.float64), form="limit", sharpness=4.0)
+    result = jax.jit(self_attentive_convolution)(parameters, jnp.asarray(images, jnp.float64))
     total_variation = limit_error_bound(4.0, 1024, 1.0)
     rounding = two_head_error_bound(expected, expected, "float64", magnitude=255 * 81)
     line = within("float64", result, expected, total_variation * spread + rounding)
@@ -181,10 +181,10 @@ def one_by_one(run: Run) -> str:
         for shape in ((2, 3, 4, 2), (2, 2, 4), (2, 2, 4), (2, 2, 5), (2, 5, 6), (2, 3, 4))
     )
     filters = (part[:, None, None] for part in (value, query, key))
-    given = SelfAttentiveParameters(*filters, EvenBias(table), output)
+    parameters = SelfAttentiveParameters(*filters, EvenBias(table), output)
     results = (
-        jax.jit(self_attention_2d)(given, images),
-        jax.jit(self_attentive_convolution)(given, images),
+        jax.jit(self_attention_2d)(parameters, images),
+        jax.jit(self_attentive_convolution)(parameters, images),
     )
     if (np.asarray(results[0]) != np.asarray(results[1])).any():
         raise EvidenceFailed(f"they differ by {abs(results[0] - results[1]).max()}")
@@ -197,14 +197,14 @@ def two_merges(run: Run) -> str:
     image = rng.integers(-3, 4, (1, 4, 5, 2))
     values, ordinary = rng.integers(-3, 4, (2, 2, 3, 2, 6)), rng.integers(-3, 4, (2, 3, 2, 6))
     output, merge = rng.integers(-3, 4, (2, 6, 6)), rng.integers(-3, 4, (12, 6))
-    given = SelfAttentiveParameters(
+    parameters = SelfAttentiveParameters(
         value=jnp.asarray(values, jnp.float32),
         position=EvenBias(jnp.full((2, 1, 1), 128.0)),  # one-hot in float32
         output=jnp.asarray(output, jnp.float32),
         ordinary=jnp.asarray(ordinary, jnp.float32),
         merge=jnp.asarray(merge, jnp.float32),
     )
-    result = jax.jit(self_attentive_convolution)(given, jnp.asarray(image, jnp.float32))
+    result = jax.jit(self_attentive_convolution)(parameters, jnp.asarray(image, jnp.float32))
     parts = [exact_convolution(image, each) for each in (*values, ordinary)]
     joined = np.concatenate(parts, axis=-1)
     one = np.concatenate([output.reshape(12, 6) @ merge[:6], merge[6:]])
@@ -219,18 +219,18 @@ def grids_under_stride(run: Run) -> str:
     image = jnp.asarray(rng.integers(-3, 4, (1, 5, 6, 2)), jnp.float32)
     query, key = (jnp.asarray(rng.integers(-3, 4, (1, 2, 3, 2, 4)), jnp.float32) for _ in range(2))
     table = EvenBias(jnp.asarray(rng.integers(-9, 10, (1, 5, 6)), jnp.float32))
-    given = SelfAttentiveParameters(jnp.zeros((1, 2, 3, 2, 1)), query, key, table)
-    scores_of = jax.jit(lambda *given: attention_scores(*given))
+    parameters = SelfAttentiveParameters(jnp.zeros((1, 2, 3, 2, 1)), query, key, table)
+    scores_of = jax.jit(lambda *args: attention_scores(*args))
 
     def scores(parameters: SelfAttentiveParameters, shape: tuple[int, ...]) -> np.ndarray:
         return np.asarray(scores_of(parameters, image)[0]).reshape(shape)
 
-    full = scores(given, (5, 6, 5, 6))
-    every = scores(replace(given, stride=(2, 3)), (3, 2, 5, 6))
+    full = scores(parameters, (5, 6, 5, 6))
+    every = scores(replace(parameters, stride=(2, 3)), (3, 2, 5, 6))
     if (every != full[::2, ::3]).any():
         raise EvidenceFailed("keys everywhere: not the scores of stride 1 at every s-th query")
-    coarse = scores(replace(given, stride=(2, 3), key_stride=(2, 3)), (3, 2, 3, 2))
-    plain = replace(given, position=None)
+    coarse = scores(replace(parameters, stride=(2, 3), key_stride=(2, 3)), (3, 2, 3, 2))
+    plain = replace(parameters, position=None)
     products = scores(plain, (5, 6, 5, 6))[::2, ::3, ::2, ::3]
     bias = np.asarray(table.values)[0]
     for place in np.ndindex(coarse.shape):

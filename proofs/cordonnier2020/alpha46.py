@@ -63,7 +63,7 @@ def measured(dtypes: tuple[str, ...]) -> str:
     four neighbours, relatively. The least α is a number of the scores' format, so it may lie one
     spacing, at most 2·u_score·α, above the derived one.
     """
-    seen = []
+    summary = []
     for dtype in dtypes:
         score = float_format(dtype)
         for row in measure_quadratic_saturation(score):
@@ -71,14 +71,14 @@ def measured(dtypes: tuple[str, ...]) -> str:
                 continue  # on a line, or not the softmax that the library runs
             softmax = float_format(row.softmax_dtype)
             roundoff, spacing = 2.0**-softmax.precision, 2 * 2.0**-score.precision
-            for name, found, (low, high) in (
+            for name, alpha, (low, high) in (
                 ("the maximum is 1", row.alpha.rounds_to_one, row.alpha.rounds_to_one_predicted),
                 ("one-hot", row.alpha.one_hot, row.alpha.one_hot_predicted),
             ):
                 slack = 8 * roundoff + roundoff * high + math.exp(-low)
-                if found is None or not low - slack <= found <= (high + slack) * (1 + spacing):
+                if alpha is None or not low - slack <= alpha <= (high + slack) * (1 + spacing):
                     raise EvidenceFailed(
-                        f"{dtype}, {name} from α = {found}, predicted {low:.4f} to {high:.4f}"
+                        f"{dtype}, {name} from α = {alpha}, predicted {low:.4f} to {high:.4f}"
                     )
             if row.alpha.one_hot is None or not row.alpha.one_hot > 46:
                 raise EvidenceFailed(f"{dtype}: one-hot from α = {row.alpha.one_hot}, not above 46")
@@ -87,12 +87,12 @@ def measured(dtypes: tuple[str, ...]) -> str:
                 raise EvidenceFailed(
                     f"{dtype}: the neighbours at α = 46 weigh {row.rival_at_claimed}, not e^-46"
                 )
-            seen.append(
+            summary.append(
                 f"{dtype}: maximum 1 from {row.alpha.rounds_to_one:.6g}, one-hot from "
                 f"{row.alpha.one_hot:.6g}, neighbours at 46 {row.rival_at_claimed:.3g}"
             )
-    require(len(seen) == len(dtypes), f"{len(seen)} of {len(dtypes)} dtypes were measured")
-    return "; ".join(seen)
+    require(len(summary) == len(dtypes), f"{len(summary)} of {len(dtypes)} dtypes were measured")
+    return "; ".join(summary)
 
 
 def float32_on_this_device(run: Run) -> str:
@@ -121,7 +121,7 @@ def black_pixels(run: Run) -> str:
     around = padded[:, :-2, 1:-1] + padded[:, 2:, 1:-1] + padded[:, 1:-1, :-2] + padded[:, 1:-1, 2:]
     black = (images == 0) & (around > 0)
     require(black.any(), "no image has a black entry with a neighbour that is not black")
-    seen = []
+    summary = []
     for dtype in DTYPES:
         typed = jnp.asarray(images, dtype)
         soft, hard = (
@@ -138,8 +138,8 @@ def black_pixels(run: Run) -> str:
         representable = float(jnp.finfo(dtype).tiny) < 1e-20
         if (shown > 0).all() != representable:
             raise EvidenceFailed(f"{dtype}: black pixels become {shown.min()} to {shown.max()}")
-        seen.append(f"{dtype} up to {shown.max():.2g}")
-    return f"{len(images)} images, {int(black.sum())} black entries become: " + ", ".join(seen)
+        summary.append(f"{dtype} up to {shown.max():.2g}")
+    return f"{len(images)} images, {int(black.sum())} black entries become: " + ", ".join(summary)
 
 
 CLAIM = Claim(

@@ -48,20 +48,21 @@ def narrow_ring(run: Run) -> str:
     images = whole_images(run)
     kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)
     expected = exact_convolution(images, kernel, dilation=2)
-    found = []
+    comparisons = []
     for dtype in DTYPES:
         layer = converted(kernel, dtype, encoding="quadratic", dilation=2)
         if layer.ring != ((2, 2), (2, 2)):
             raise EvidenceFailed(f"the layer's own ring is {layer.ring}, but should be 2 wide")
         narrow = replace(layer, ring=((1, 1), (1, 1)))
-        found.append(equal(dtype, applied(narrow, images, dtype), expected))
+        comparisons.append(equal(dtype, applied(narrow, images, dtype), expected))
     biases = converted(kernel, "float32", encoding="bias", form="limit", dilation=2)
     equal("float32", applied(biases, images, "float32"), expected)
     narrow = replace(biases, ring=((1, 1), (1, 1)))
     try:
         equal("float32", applied(narrow, images, "float32"), expected)
     except EvidenceFailed:
-        return f"{len(images)} images; {'; '.join(found)}; biases equal with a ring of 2, not of 1"
+        same = "; ".join(comparisons)
+        return f"{len(images)} images; {same}; biases equal with a ring of 2, not of 1"
     raise EvidenceFailed("a ring of one zero was enough for one-hot biases too")
 
 

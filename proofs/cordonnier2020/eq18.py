@@ -83,7 +83,7 @@ def gaussian_on_images(run: Run) -> str:
     ]
     shifts = (grid.key_positions[None] - grid.query_positions[:, None, :]).reshape(-1, 2)
     features = printed_features(shifts).reshape(*exact[0].shape, 3)
-    seen = []
+    summary = []
     for dtype in DTYPES:
         alphas = jnp.asarray([alpha for alpha, _ in HEADS], dtype)
         centers = jnp.asarray([center for _, center in HEADS], dtype)
@@ -91,8 +91,8 @@ def gaussian_on_images(run: Run) -> str:
         working = jnp.promote_types(dtype, jnp.float32)
         targets = printed_target(alphas.astype(working), centers.astype(working))
         products_within(f"{dtype}, eq. 9 as printed", features, targets, allowed)
-        seen.append(f"{dtype} within {max(each.bound.max() for each in allowed):.2g}")
-    return f"{len(images)} images, {len(HEADS)} heads: " + ", ".join(seen)
+        summary.append(f"{dtype} within {max(each.bound.max() for each in allowed):.2g}")
+    return f"{len(images)} images, {len(HEADS)} heads: " + ", ".join(summary)
 
 
 CLAIM = Claim(

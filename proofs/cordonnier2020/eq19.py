@@ -104,15 +104,15 @@ def gaussian_on_images(run: Run) -> str:
     ]
     shifts = (grid.key_positions[None] - grid.query_positions[:, None, :]).reshape(-1, 2)
     features = gaussian_features(shifts).reshape(*exact[0].shape, 5)
-    seen = []
+    summary = []
     for dtype in DTYPES:
         centers, roots = jnp.asarray(CENTERS, dtype), jnp.asarray(ROOTS, dtype)
         allowed = heads_within(dtype, GaussianEncoding(centers, roots), exact, images)
         working = jnp.promote_types(dtype, jnp.float32)
         targets = gaussian_target(jnp.asarray(precision, working), centers.astype(working))
         products_within(f"{dtype}, v·r as printed", features, targets, allowed)
-        seen.append(f"{dtype} within {max(each.bound.max() for each in allowed):.2g}")
-    return f"{len(images)} images, {len(CENTERS)} heads: " + ", ".join(seen)
+        summary.append(f"{dtype} within {max(each.bound.max() for each in allowed):.2g}")
+    return f"{len(images)} images, {len(CENTERS)} heads: " + ", ".join(summary)
 
 
 CLAIM = Claim(

@@ -82,9 +82,9 @@ def positions_break_it(run: Run) -> str:
     tokens, positions, swap = jnp.array([[1], [2]]), jnp.array([[0], [1]]), np.array([1, 0])
     for in_values in (0, 1):
         outputs = []
-        for given in (tokens, tokens[swap]):
-            scores = np.asarray(position_added_scores(given, positions, one, one))
-            values = np.asarray(given + in_values * positions)
+        for inputs in (tokens, tokens[swap]):
+            scores = np.asarray(position_added_scores(inputs, positions, one, one))
+            values = np.asarray(inputs + in_values * positions)
             outputs.append(exact_self_attention(values, scores, np.asarray(one)))
         if (outputs[1] == outputs[0][swap]).any():
             raise EvidenceFailed(f"the swap moved {outputs[0]} along to {outputs[1]}")
@@ -111,7 +111,7 @@ def permuted_images(run: Run) -> str:
     query, key, value = rng.integers(-1, 2, (3, 3, 3))
     largest = int(np.abs(sequences @ value).max())
     apply = jax.jit(apply_attention)
-    seen = []
+    summary = []
     for dtype in DTYPES:
         content = ContentScores(
             jnp.asarray(query[None], dtype) / 2**8,
@@ -152,8 +152,8 @@ def permuted_images(run: Run) -> str:
             raise EvidenceFailed(f"{dtype}: reordering moves a pixel by {moves[0]}, above {bound}")
         if not moves[1] > bound:
             raise EvidenceFailed(f"{dtype}: with positions too it moves by {moves[1]} only")
-        seen.append(f"{dtype} {moves[0]:.2g} ≤ {bound:.2g} < {moves[1]:.3g} with positions")
-    return f"{count} images, {tokens} tokens; " + "; ".join(seen)
+        summary.append(f"{dtype} {moves[0]:.2g} ≤ {bound:.2g} < {moves[1]:.3g} with positions")
+    return f"{count} images, {tokens} tokens; " + "; ".join(summary)
 
 
 CLAIM = Claim(

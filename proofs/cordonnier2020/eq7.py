@@ -38,8 +38,8 @@ def four_terms_exactly(run: Run) -> str:
         rng = run.rng(case)
         tokens, positions = rng.integers(-9, 10, (2, 5, 4))
         query, key = rng.integers(-9, 10, (2, 4, 3))
-        given = [jnp.asarray(part) for part in (tokens, positions, query, key)]
-        terms = absolute_score_terms(*given)
+        arrays = [jnp.asarray(part) for part in (tokens, positions, query, key)]
+        terms = absolute_score_terms(*arrays)
         for name, term, left, right in zip(
             terms._fields,
             terms,
@@ -50,7 +50,7 @@ def four_terms_exactly(run: Run) -> str:
             expected = [[(q @ query) @ (k @ key) for k in right] for q in left]
             if np.asarray(term).tolist() != np.array(expected).tolist():
                 raise EvidenceFailed(f"case {case}: {name} is {term.tolist()}, not {expected}")
-        direct = position_added_scores(*given)
+        direct = position_added_scores(*arrays)
         if (sum(terms) != direct).any():
             raise EvidenceFailed(f"case {case}: the terms add up to {sum(terms)}, not {direct}")
     return f"{cases} cases of 5 tokens, 4 features, 3 key features equal"
@@ -98,7 +98,7 @@ def four_terms_on_images(run: Run) -> str:
         gap = abs(total.astype(jnp.float64) - direct.astype(jnp.float64))
         return gap.max(), (gap - reach * magnitude).max()
 
-    seen = []
+    summary = []
     for dtype in DTYPES:
         roundoff = unit_roundoff(dtype)
         exact = largest * roundoff <= 1
@@ -111,8 +111,10 @@ def four_terms_on_images(run: Run) -> str:
         ]
         gap, excess = (max(float(pair[i]) for pair in gaps) for i in (0, 1))
         require(excess <= 0, f"{dtype}: the two sides differ by {gap}, {excess} above the bound")
-        seen.append(f"{dtype} " + ("equal" if exact else f"within {reach:.2g}·G, apart {gap:.2g}"))
-    return f"{count} images, {height * width} tokens; " + "; ".join(seen)
+        summary.append(
+            f"{dtype} " + ("equal" if exact else f"within {reach:.2g}·G, apart {gap:.2g}")
+        )
+    return f"{count} images, {height * width} tokens; " + "; ".join(summary)
 
 
 CLAIM = Claim(

@@ -60,9 +60,9 @@ def scores_of_a_key(run: Run) -> str:
         relative = table[shifts[..., 0] + 2, shifts[..., 1] + 3]
         query, key = rng.integers(-3, 4, (2, 2, 4))
         position_key, u, v = rng.integers(-3, 4, (3, 4)), *rng.integers(-3, 4, (2, 4))
-        given = [jnp.asarray(part) for part in (relative, query, key, position_key, u, v)]
-        scores = np.asarray(sum(relative_score_terms(jnp.asarray(tokens), *given)))
-        without = np.asarray(sum(relative_score_terms(jnp.zeros((12, 2), int), *given)))
+        arrays = [jnp.asarray(part) for part in (relative, query, key, position_key, u, v)]
+        scores = np.asarray(sum(relative_score_terms(jnp.asarray(tokens), *arrays)))
+        without = np.asarray(sum(relative_score_terms(jnp.zeros((12, 2), int), *arrays)))
         by_all: dict[tuple[int, ...], set[int]] = {}
         by_shift: dict[tuple[int, ...], set[int]] = {}
         for q in range(12):
@@ -76,7 +76,7 @@ def scores_of_a_key(run: Run) -> str:
                 if scores[q, k] != expected:
                     raise EvidenceFailed(f"case {case}: score {scores[q, k]}, expected {expected}")
         for name, groups in (("X_q, X_k and δ", by_all), ("δ", by_shift)):
-            if any(len(found) > 1 for found in groups.values()):
+            if any(len(group) > 1 for group in groups.values()):
                 raise EvidenceFailed(f"case {case}: equal {name} have several scores")
         repeated += 144 - len(by_all)
     return (
@@ -87,7 +87,7 @@ def scores_of_a_key(run: Run) -> str:
 def content_breaks_it(run: Run) -> str:
     """X = (1, 2)ᵀ, all maps 1, r = 0: two pairs with δ = 0 and different scores."""
     one = jnp.ones((1, 1), int)
-    seen = []
+    summary = []
     for u in (0, 1):
         terms = relative_score_terms(
             jnp.array([[1], [2]]), jnp.zeros((2, 2, 1), int), one, one, one, u * one[0], one[0]
@@ -96,8 +96,8 @@ def content_breaks_it(run: Run) -> str:
         if scores != [[1 + u, 2 + 2 * u], [2 + u, 4 + 2 * u]]:
             raise EvidenceFailed(f"u = {u}: the scores are {scores}")
         require(scores[0][0] != scores[1][1], f"u = {u}: the scores at δ = 0 are equal")
-        seen.append(f"u = {u}: {scores[0][0]} and {scores[1][1]} at δ = 0")
-    return "; ".join(seen)
+        summary.append(f"u = {u}: {scores[0][0]} and {scores[1][1]} at δ = 0")
+    return "; ".join(summary)
 
 
 def printed_shapes(run: Run) -> str:

@@ -80,7 +80,7 @@ def random_bijection(run: Run) -> str:
     geometry = ConvolutionGeometry.of((3, 3))
     order = run.rng("bijection").permutation(geometry.heads).tolist()
     looks_at = [geometry.offsets[head] for head in order]
-    found = []
+    comparisons = []
     for dtype, in_value in zip(DTYPES, (True, False, True, False), strict=True):
         maps = token_maps(jnp.asarray(kernel, dtype), geometry)
         heads = bias_construction(maps, geometry)[0].take_heads(order)
@@ -88,9 +88,11 @@ def random_bijection(run: Run) -> str:
         placed = (maps, None) if in_value else (None, maps)
         layer = AttentionLayer(heads, *placed, ring=geometry.ring)
         result = jax.jit(apply_attention)(layer, jnp.asarray(images, dtype))
-        found.append(f"{equal(dtype, result, expected)}, W in W_{'val' if in_value else 'out'}")
+        comparisons.append(
+            f"{equal(dtype, result, expected)}, W in W_{'val' if in_value else 'out'}"
+        )
     return f"{len(images)} images, heads look at {looks_at[0]}, {looks_at[1]}, …; " + "; ".join(
-        found
+        comparisons
     )
 
 
@@ -135,9 +137,9 @@ def fixed_output_map(run: Run) -> str:
     for case in range(cases):
         rng = run.rng(case)
         output = rng.integers(-4, 5, (5, 1 + case % 4)) @ rng.integers(-4, 5, (1 + case % 4, 4))
-        wanted = np.concatenate([np.eye(4, dtype=int), rng.integers(-4, 5, (2, 4))])  # rank 4
+        maps = np.concatenate([np.eye(4, dtype=int), rng.integers(-4, 5, (2, 4))])  # rank 4
         rank = fmpz_mat(output.tolist()).rank()
-        reached = fmpz_mat([*output.tolist(), *wanted.tolist()]).rank() == rank
+        reached = fmpz_mat([*output.tolist(), *maps.tolist()]).rank() == rank
         if reached != (rank == 4):
             raise EvidenceFailed(
                 f"case {case}: rank(W_out) = {rank}, W of rank 4 reached: {reached}"

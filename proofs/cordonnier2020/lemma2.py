@@ -78,7 +78,7 @@ def distance_on_images(run: Run, dtypes: tuple[str, ...], alphas: tuple[float, .
     grid, tokens = bare_grid(images), images_as_tokens(images)
     nearest = np.array([nearest_key(grid, center) for center in CENTERS])
     queries = np.arange(grid.number_of_keys)
-    seen = []
+    summary = []
     for alpha in alphas:
         allowed = upper(quadratic_total_variation_bound(alpha))
         worst, reached = 0.0, 0.0
@@ -112,9 +112,9 @@ def distance_on_images(run: Run, dtypes: tuple[str, ...], alphas: tuple[float, .
                 bound = mixture_within(rounding, tokens, dtype).bound + 2 * allowed * tokens.max()
                 within(f"{dtype}, α = {alpha:g}, pixels", pixels, tokens[nearest[head]], bound)
                 worst, reached = max(worst, float(gap.max())), max(reached, float(limit.max()))
-        seen.append(f"α = {alpha:g}: {worst:.3g} ≤ {reached:.3g}")
+        summary.append(f"α = {alpha:g}: {worst:.3g} ≤ {reached:.3g}")
     return f"{len(images)} images, 3 shifts, {', '.join(dtypes)}; total variation " + ", ".join(
-        seen
+        summary
     )
 
 

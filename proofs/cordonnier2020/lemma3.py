@@ -75,15 +75,15 @@ def counterexamples(run: Run) -> str:
     for name in FILES:
         body = json.loads((run.certificates / name).read_text("ascii"))["body"]
         (pixels,), (kernel_size,) = body["pixels"], body["kernel_size"]
-        heads, wanted = (
+        heads, taps = (
             [head_rows(head, pixels) for head in body["heads"]],
             tap_matrices(kernel_size, pixels),
         )
         for head in heads:
             if any(sum(row) != 1 or min(row) < 0 for row in head):
                 raise EvidenceFailed(f"{name}: a row of {head} is no attention")
-        require(spans_hold(heads, wanted), f"{name}: a span does not hold")
-        require(not shared_map_exists(heads, wanted), f"{name}: a shared map exists")
+        require(spans_hold(heads, taps), f"{name}: a span does not hold")
+        require(not shared_map_exists(heads, taps), f"{name}: a shared map exists")
         shown.append(print_counterexample(run, name))
     return f"{len(FILES)} hold at every query and have no shared map\n" + "\n".join(shown)
 
@@ -106,16 +106,16 @@ def random_heads(rng: np.random.Generator, kind: int) -> tuple[list[Matrix], lis
             for x, y in zip(other, identity, strict=True)
         ]
         return [other, mixed], [identity]
-    wanted = tap_matrices(3, pixels)
+    taps = tap_matrices(3, pixels)
     mixture = rows(3 if kind == 3 else 2, 3)
     heads = [
         [
-            [sum(c * tap[q][k] for c, tap in zip(line, wanted, strict=True)) for k in range(pixels)]
+            [sum(c * tap[q][k] for c, tap in zip(line, taps, strict=True)) for k in range(pixels)]
             for q in range(pixels)
         ]
         for line in mixture
     ]
-    return heads, wanted  # what a head gives to the ring's zero tokens is left out of its row
+    return heads, taps  # what a head gives to the ring's zero tokens is left out of its row
 
 
 def repaired_equivalence(run: Run) -> str:
@@ -124,12 +124,12 @@ def repaired_equivalence(run: Run) -> str:
     exist = only_spans = 0
     for case in range(cases):
         rng = run.rng(case)
-        heads, wanted = random_heads(rng, case % 5)
-        one_tap = np.zeros((len(wanted), len(wanted), 2, 2), int)
-        one_tap[range(len(wanted)), range(len(wanted)), 0, 0] = 1
-        general = rng.integers(-5, 6, (len(wanted), 2, 2))
-        solved = [solve_value_maps(heads, wanted, kernel) for kernel in (*one_tap, general)]
-        shared = shared_map_exists(heads, wanted)
+        heads, taps = random_heads(rng, case % 5)
+        one_tap = np.zeros((len(taps), len(taps), 2, 2), int)
+        one_tap[range(len(taps)), range(len(taps)), 0, 0] = 1
+        general = rng.integers(-5, 6, (len(taps), 2, 2))
+        solved = [solve_value_maps(heads, taps, kernel) for kernel in (*one_tap, general)]
+        shared = shared_map_exists(heads, taps)
         if all(maps is not None for maps in solved[:-1]) != shared:
             raise EvidenceFailed(
                 f"case {case}: one Φ exists: {shared}, but value maps say otherwise"
@@ -138,15 +138,15 @@ def repaired_equivalence(run: Run) -> str:
             raise EvidenceFailed(
                 f"case {case}: one Φ exists, but {general.tolist()} is not reached"
             )
-        spans = spans_hold(heads, wanted)
+        spans = spans_hold(heads, taps)
         if shared and not spans:
             raise EvidenceFailed(f"case {case}: value maps exist, but a span does not hold")
         exist += shared
         only_spans += spans and not shared
         if shared:
-            image = rng.integers(0, 256, (len(wanted[0]), 2)).astype(object)
+            image = rng.integers(0, 256, (len(taps[0]), 2)).astype(object)
             layer = sum(np.array(a) @ image @ w for a, w in zip(heads, solved[-1], strict=True))
-            exact = sum(np.array(e) @ image @ w for e, w in zip(wanted, general, strict=True))
+            exact = sum(np.array(e) @ image @ w for e, w in zip(taps, general, strict=True))
             if (layer != exact).any():
                 raise EvidenceFailed(f"case {case}: the value maps do not give the convolution")
     if not (0 < exist < cases and only_spans):
@@ -171,18 +171,18 @@ def best_maps_on_images(run: Run) -> str:
     pieces = np.stack([images[:, :, :half], images[:, :, half:]], axis=3).reshape(-1, 2, 3)
     tenths = np.array([[[5, 5], [1, 9]], [[9, 1], [5, 5]]])  # the heads' rows, times ten
     design = np.einsum("hqk,nkd->nqhd", tenths, pieces).reshape(-1, 6)
-    wanted = 10 * pieces.reshape(-1, 3)
+    targets = 10 * pieces.reshape(-1, 3)
     solution = flint.fmpz_mat((design.T @ design).tolist()).solve(
-        flint.fmpz_mat((design.T @ wanted).tolist())
+        flint.fmpz_mat((design.T @ targets).tolist())
     )
     best = [[Fraction(int(e.p), int(e.q)) for e in row] for row in solution.tolist()]
-    reached = sum(int((design.T @ wanted)[i, j]) * best[i][j] for i in range(6) for j in range(3))
-    floor = float((int((wanted**2).sum()) - reached) / (100 * wanted.size)) ** 0.5
+    reached = sum(int((design.T @ targets)[i, j]) * best[i][j] for i in range(6) for j in range(3))
+    floor = float((int((targets**2).sum()) - reached) / (100 * targets.size)) ** 0.5
     best_maps = np.array(best, float).reshape(2, 3, 3)
     at_query = np.array([[-0.25, 1.25], [1.25, -0.25]])[:, :, None, None] * np.eye(3)
     apply = jax.jit(apply_attention)
     logs = np.array([[[0, 0], [-np.log(9), 0]], [[0, -np.log(9)], [0, 0]]])
-    seen = []
+    summary = []
     for dtype in DTYPES:
         stored, result = unit_roundoff(dtype), unit_roundoff(dtype)
         roundoff = unit_roundoff(jnp.promote_types(dtype, jnp.float32))
@@ -212,8 +212,8 @@ def best_maps_on_images(run: Run) -> str:
                 raise EvidenceFailed(f"{dtype}: its own maps do not serve pixel {query}")
             if (errors[1 + query][:, 1 - query] <= bounds[1 + query][:, 1 - query]).all():
                 raise EvidenceFailed(f"{dtype}: the maps of pixel {query} serve the other one too")
-        seen.append(f"{dtype} {error:.5g}, rounding below {allowed:.2g}")
-    return f"{len(pieces)} pieces of {len(images)} images, floor {floor:.5g}: " + "; ".join(seen)
+        summary.append(f"{dtype} {error:.5g}, rounding below {allowed:.2g}")
+    return f"{len(pieces)} pieces of {len(images)} images, floor {floor:.5g}: " + "; ".join(summary)
 
 
 CLAIM = Claim(

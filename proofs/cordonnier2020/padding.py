@@ -64,13 +64,13 @@ def pad_apply_crop(run: Run) -> str:
     kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)
     expected = exact_convolution(images, kernel)
     padded = np.pad(images, [(0, 0), (1, 1), (1, 1), (0, 0)])
-    found = []
+    comparisons = []
     for dtype in DTYPES:
         result = applied(
             converted(kernel, dtype, encoding="quadratic"), padded, dtype, border="none"
         )
-        found.append(equal(dtype, result[:, 1:-1, 1:-1], expected))
-    return f"{len(images)} images; " + "; ".join(found)
+        comparisons.append(equal(dtype, result[:, 1:-1, 1:-1], expected))
+    return f"{len(images)} images; " + "; ".join(comparisons)
 
 
 def bare_grid(run: Run) -> str:
@@ -83,15 +83,15 @@ def bare_grid(run: Run) -> str:
     inside[1:-1, 1:-1] = True
     if differ[inside].any() or not differ[~inside].all():
         raise EvidenceFailed("edge and zero padding should differ exactly at the border pixels")
-    found = []
+    comparisons = []
     for dtype in DTYPES:
         result = applied(
             converted(kernel, dtype, encoding="quadratic"), images, dtype, border="none"
         )
-        found.append(equal(dtype, result, edge))
+        comparisons.append(equal(dtype, result, edge))
     border = int((~inside).sum())
     return f"{len(images)} images, edge repeated; off from zero padding at {border} pixels; " + (
-        "; ".join(found)
+        "; ".join(comparisons)
     )
 
 

@@ -80,8 +80,8 @@ def chosen_channels(run: Run) -> str:
         output = rng.integers(-9, 10, (3, 3, head_dim, out))
         output[..., channels] = np.eye(head_dim, dtype=int)
         maps = kernel @ output
-        seen = exact_convolution(image, maps)[..., channels]
-        if (seen != exact_convolution(image, kernel)).any():
+        selected = exact_convolution(image, maps)[..., channels]
+        if (selected != exact_convolution(image, kernel)).any():
             raise EvidenceFailed(f"case {case}: channels {channels} are not those of the kernel")
         full = np.concatenate([np.eye(3, dtype=int), rng.integers(-9, 10, (1, 3))])  # rank 3 > D_h
         if fmpz_mat(maps[1, 1].tolist()).rank() >= fmpz_mat(full.tolist()).rank():

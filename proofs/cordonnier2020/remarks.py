@@ -36,7 +36,7 @@ from convattn_ledger import Claim, Evidence, Kind, Level, Run, Verdict, require
 
 def operations(run: Run) -> str:
     """XLA's count of both programs, nine quadratic heads with value maps of 8 features."""
-    found = []
+    summary = []
     for tokens in (16, 32):
         kernel = run.rng(tokens).normal(size=(3, 3, 8, 8))
         layer = conv_to_attention(jnp.asarray(kernel, jnp.float32), encoding="quadratic")
@@ -52,8 +52,8 @@ def operations(run: Run) -> str:
         require(
             ratio > tokens / 8, f"{tokens} tokens a side: dense takes {ratio:.1f} times as many"
         )
-        found.append(f"{tokens} tokens a side: {ratio:.1f} times fewer")
-    return "; ".join(found)
+        summary.append(f"{tokens} tokens a side: {ratio:.1f} times fewer")
+    return "; ".join(summary)
 
 
 CLAIM = Claim(

@@ -80,7 +80,7 @@ def parts_of(model: str):
 
 def printed_sizes(run: Run) -> str:
     """Every printed figure, at its printed precision."""
-    seen = []
+    summary = []
     for model, (size, work) in PRINTED.items():
         parts = parts_of(model)
         for name, count, printed in (
@@ -88,8 +88,8 @@ def printed_sizes(run: Run) -> str:
             ("FLOPs", flops(parts), work),
         ):
             require(rounds_to(count, printed), f"{model}: {count:,} {name}, printed {printed}")
-        seen.append(f"{model} {parameters(parts):,} ({size}), {flops(parts):,} ({work})")
-    return "; ".join(seen)
+        summary.append(f"{model} {parameters(parts):,} ({size}), {flops(parts):,} ({work})")
+    return "; ".join(summary)
 
 
 def what_the_print_leaves_out(run: Run) -> str:
@@ -143,12 +143,12 @@ def sizes_of_the_modules(run: Run) -> str:
     for model in PRINTED:
         settings, parts = settings_of(model), parts_of(model)
         work = flop_count(settings)
-        for name, found, expected in (
+        for name, actual, expected in (
             ("parameters", parameter_count(abstract_model(settings)), parameters(parts)),
             ("FLOPs of the maps", work.maps, flops(parts)),
             ("FLOPs", work.total, flops(parts, *APART)),
         ):
-            require(found == expected, f"{model}: {found:,} {name}, expected {expected:,}")
+            require(actual == expected, f"{model}: {actual:,} {name}, expected {expected:,}")
     return f"parameters and FLOPs of {len(PRINTED)} modules are those counted layer by layer"
 
 

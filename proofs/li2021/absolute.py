@@ -101,7 +101,7 @@ def encoding_on_images(run: Run) -> str:
     images = whole_images(run)
     kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)
     expected = exact_convolution(images, kernel)
-    found, compared = [], []
+    comparisons, compared = [], []
     for dtype in DTYPES:
         quadratic = converted(kernel, dtype, encoding="quadratic")
         grid = TokenGrid(images.shape[1:3], quadratic.ring)
@@ -124,8 +124,10 @@ def encoding_on_images(run: Run) -> str:
                 raise EvidenceFailed(f"{working}: the scores are not the quadratic ones")
             compared.append(working)
         layer = AttentionLayer(encoding, None, quadratic.output, ring=quadratic.ring)
-        found.append(equal(dtype, applied(layer, images, dtype), expected))
-    return f"{len(images)} images, {len(form)} heads, quadratic scores exactly; " + "; ".join(found)
+        comparisons.append(equal(dtype, applied(layer, images, dtype), expected))
+    return f"{len(images)} images, {len(form)} heads, quadratic scores exactly; " + "; ".join(
+        comparisons
+    )
 
 
 def channels_in_the_input(run: Run) -> str:
@@ -147,7 +149,7 @@ def channels_in_the_input(run: Run) -> str:
     query, key = np.zeros((2, heads, width + 4, 4))
     query[:, width:], key[:, width:] = forms(offsets), np.eye(4)
     output = np.concatenate([blocks, np.zeros((heads, 4, blocks.shape[-1]))], axis=1)
-    found = []
+    comparisons = []
     for dtype in DTYPES:
         alpha = 2 * one_hot_sharpness(dtype)  # over √D_k = 2
         layer = AttentionLayer(
@@ -158,9 +160,9 @@ def channels_in_the_input(run: Run) -> str:
         )
         result = jax.jit(apply_attention)(layer, jnp.asarray(tokens, dtype))
         image = join_tokens(np.asarray(result)[:, 1:-1, 1:-1], patch)
-        found.append(equal(dtype, jnp.asarray(image), expected))
+        comparisons.append(equal(dtype, jnp.asarray(image), expected))
     return f"{len(images)} images, P = {patch}, {heads} heads with content scores: " + "; ".join(
-        found
+        comparisons
     )
 
 
@@ -199,7 +201,7 @@ def only_uniform_is_content_free(run: Run) -> str:
     p² + c dimensions: W on the positions, and content against the constant, a term of the query
     alone.
     """
-    seen = []
+    summary = []
     for number, (tokens, content) in enumerate(((2, 1), (2, 3), (3, 2), (5, 4))):
         conditions = score_conditions(run.rng(number), tokens, content, 0, 12)
         rank = exact_rank(conditions)
@@ -207,14 +209,14 @@ def only_uniform_is_content_free(run: Run) -> str:
             raise EvidenceFailed(
                 f"d = {content}, {tokens} tokens: rank {rank}, so W may be nonzero"
             )
-        seen.append(f"d = {content}: W = 0")
+        summary.append(f"d = {content}: W = 0")
     for number, (content, channels) in enumerate(((1, 4), (3, 4))):
         conditions = score_conditions(run.rng(10 + number), 6, content, channels, 6)
         free = (content + channels) ** 2 - exact_rank(conditions)
         if free != channels**2 + content:
             raise EvidenceFailed(f"c = {content}, p = {channels}: {free} dimensions are left")
-        seen.append(f"c = {content}, p = {channels}: {free} dimensions")
-    return "; ".join(seen)
+        summary.append(f"c = {content}, p = {channels}: {free} dimensions")
+    return "; ".join(summary)
 
 
 CLAIM = Claim(

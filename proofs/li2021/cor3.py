@@ -66,17 +66,17 @@ def narrow_heads_equal(run: Run, patch: int, out_channels: int, head_dim: int) -
     pixels = cut_tokens(whole_images(run), patch)
     kernel = integer_kernel(run.rng("kernel"), (3, 3), pixels.shape[-1], out_channels)
     expected = exact_convolution(pixels, kernel)
-    found = []
+    comparisons = []
     for dtype in DTYPES:
         layer = converted(kernel, dtype, encoding="bias", form="limit", head_dim=head_dim)
         shapes = (layer.value.shape, layer.output.shape)  # type: ignore[union-attr]
         if shapes != ((9, pixels.shape[-1], head_dim), (9, head_dim, out_channels)):
             raise EvidenceFailed(f"W^V and W^O have the shapes {shapes}")
-        found.append(equal(dtype, applied(layer, pixels, dtype), expected))
+        comparisons.append(equal(dtype, applied(layer, pixels, dtype), expected))
     return (
         f"{len(pixels)} images of {pixels.shape[1]} × {pixels.shape[2]} pixels, d = "
         f"{pixels.shape[-1]}, d_H = {head_dim}, D_out = {out_channels}, 9 heads: "
-        + "; ".join(found)
+        + "; ".join(comparisons)
     )
 
 
@@ -92,22 +92,25 @@ def narrower_than_the_pixels(run: Run) -> str:
 
 def ranks_of_the_maps(run: Run) -> str:
     """What d_H must be: exact ranks of generic kernels and of the maps of single taps."""
-    seen = []
-    for number, (size, given, made) in enumerate(
+    summary = []
+    for number, (size, inputs, outputs) in enumerate(
         ((3, 3, 64), (3, 48, 3), (3, 12, 12), (3, 30, 30))
     ):
-        kernel = run.rng(number).integers(-9, 10, (size**2, given, made))
+        kernel = run.rng(number).integers(-9, 10, (size**2, inputs, outputs))
         widest = max(exact_rank(tap) for tap in kernel)
-        require(widest <= min(given, made), f"a {given} × {made} map has rank {widest}")
-        by_input = exact_rank(kernel.transpose(1, 0, 2).reshape(given, -1))
-        by_output = exact_rank(kernel.reshape(-1, made))
+        require(widest <= min(inputs, outputs), f"a {inputs} × {outputs} map has rank {widest}")
+        by_input = exact_rank(kernel.transpose(1, 0, 2).reshape(inputs, -1))
+        by_output = exact_rank(kernel.reshape(-1, outputs))
         least = -(-max(by_input, by_output) // size**2)
-        if (by_input, by_output) != (min(given, size**2 * made), min(made, size**2 * given)):
-            raise EvidenceFailed(f"generic ranks {by_input}, {by_output} for {given} × {made}")
-        seen.append(f"{given} → {made}: d_H ≥ {least} necessary, {widest} sufficient")
-    if "12 → 12: d_H ≥ 2 necessary, 12 sufficient" not in seen:
-        raise EvidenceFailed(f"nine heads of dimension one were not excluded: {seen}")
-    return "K = 3, nine heads; " + "; ".join(seen)
+        if (by_input, by_output) != (
+            min(inputs, size**2 * outputs),
+            min(outputs, size**2 * inputs),
+        ):
+            raise EvidenceFailed(f"generic ranks {by_input}, {by_output} for {inputs} × {outputs}")
+        summary.append(f"{inputs} → {outputs}: d_H ≥ {least} necessary, {widest} sufficient")
+    if "12 → 12: d_H ≥ 2 necessary, 12 sufficient" not in summary:
+        raise EvidenceFailed(f"nine heads of dimension one were not excluded: {summary}")
+    return "K = 3, nine heads; " + "; ".join(summary)
 
 
 CLAIM = Claim(

@@ -68,16 +68,16 @@ def nine_offsets(run: Run) -> str:
 
 def nine_are_too_few_beyond(run: Run) -> str:
     """For K = 2P + 3 and K = 2P + 5 a generic kernel has a flattened rank above nine, exactly."""
-    seen = []
-    for patch, given, made in ((1, 5, 2), (2, 2, 1), (2, 1, 3), (3, 1, 1), (4, 1, 1)):
+    summary = []
+    for patch, inputs, outputs in ((1, 5, 2), (2, 2, 1), (2, 1, 3), (3, 1, 1), (4, 1, 1)):
         ranks = []
         for size in (2 * patch + 1, 2 * patch + 3, 2 * patch + 5):
-            rng = run.rng(patch, size, given, made)
-            kernel = rng.integers(-99, 100, (size, size, given, made))
+            rng = run.rng(patch, size, inputs, outputs)
+            kernel = rng.integers(-99, 100, (size, size, inputs, outputs))
             ranks.append(exact_rank(flattened_blocks(output_blocks(kernel, patch))))
-        require(ranks[0] <= 9 < min(ranks[1:]), f"P = {patch}, {given} → {made}: ranks {ranks}")
-        seen.append(f"P = {patch}, {given} → {made}: {ranks}")
-    return "ranks at K = 2P + 1, 2P + 3, 2P + 5: " + "; ".join(seen)
+        require(ranks[0] <= 9 < min(ranks[1:]), f"P = {patch}, {inputs} → {outputs}: ranks {ranks}")
+        summary.append(f"P = {patch}, {inputs} → {outputs}: {ranks}")
+    return "ranks at K = 2P + 1, 2P + 3, 2P + 5: " + "; ".join(summary)
 
 
 CLAIM = Claim(

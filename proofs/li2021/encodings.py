@@ -117,15 +117,15 @@ def heads_of_t5(run: Run) -> str:
 
 def nine_offsets(run: Run) -> str:
     """The nine offsets of a 3 × 3 neighbourhood, numbered row by row on a ringed grid."""
-    found = []
+    buckets = []
     for columns in (4, 8, 16, 26):
         offsets = {(a, b): a * columns + b for a, b in product((-1, 0, 1), repeat=2)}
         number = len({bucket(offset) for offset in offsets.values()})
         require(len(set(offsets.values())) == 9, f"{columns} columns: offsets coincide")
-        found.append(number)
-    require(found[0] == 9 and max(found[1:]) < 9, f"{found} buckets of nine offsets")
+        buckets.append(number)
+    require(buckets[0] == 9 and max(buckets[1:]) < 9, f"{buckets} buckets of nine offsets")
     require(bucket(16) == bucket(17), "(1, 0) and (1, 1) are apart at 16 columns")
-    return f"on 4, 8, 16 and 26 columns nine offsets have {found} buckets"
+    return f"on 4, 8, 16 and 26 columns nine offsets have {buckets} buckets"
 
 
 def frequencies() -> np.ndarray:

@@ -79,14 +79,14 @@ def two_heads_on_pixels(run: Run) -> str:
 
 def comparison(run: Run) -> str:
     """Ranks of random kernels, modulo a prime: pixels min(K², D_in·D_out), patches nine."""
-    found = []
+    summary = []
     for size, inputs, outputs in ((3, 3, 3), (5, 1, 1), (5, 2, 4), (5, 3, 3), (5, 3, 4), (5, 5, 5)):
         kernel = run.rng(size, inputs, outputs).integers(-99, 100, (size, size, inputs, outputs))
         ranks = [exact_rank(flattened_blocks(output_blocks(kernel, patch))) for patch in (1, 2)]
         if ranks != [min(size**2, inputs * outputs), 9]:
             raise EvidenceFailed(f"K = {size}, {inputs} to {outputs} channels: ranks {ranks}")
-        found.append(f"K = {size}, {inputs}·{outputs}: {ranks[0]} and {ranks[1]}")
-    return "pixels and patches, " + "; ".join(found)
+        summary.append(f"K = {size}, {inputs}·{outputs}: {ranks[0]} and {ranks[1]}")
+    return "pixels and patches, " + "; ".join(summary)
 
 
 CLAIM = Claim(

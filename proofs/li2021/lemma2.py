@@ -68,7 +68,7 @@ ROUNDING = (("float32", 24, (2**32, 2**33), (2**33, 2**34)), ("float64", 53, (14
 
 def forty_enclosed(run: Run) -> str:
     """M = 40: on which side of half a unit in the last place TV lies, strictly."""
-    seen = []
+    summary = []
     for dtype, bits, weights, denominators in ROUNDING:
         with ctx.workprec(PRECISION):
             half = arb(2) ** -(bits + 1)
@@ -84,11 +84,11 @@ def forty_enclosed(run: Run) -> str:
                     raise EvidenceFailed(
                         f"{dtype}, N = {keys}: (N-1)e^-40 = {excess}, wrong side of 2^-{bits}"
                     )
-        seen.append(
+        summary.append(
             f"{dtype}: the weight rounds to one at N = {weights[0]}, not at {weights[1]}; the "
             f"denominator at N = {denominators[0]}, not at {denominators[1]}"
         )
-    return "; ".join(seen)
+    return "; ".join(summary)
 
 
 def weights_on_images(run: Run, dtypes: tuple[str, ...], heads: tuple) -> str:
@@ -106,7 +106,7 @@ def weights_on_images(run: Run, dtypes: tuple[str, ...], heads: tuple) -> str:
     keys = grid.number_of_keys
     offsets = tuple(from_query_minus_key(printed) for printed, _ in heads)
     table = np.diag([logit for _, logit in heads])
-    uniform, seen = 0, []
+    uniform, summary = 0, []
     for dtype in dtypes:
         encoding = BiasEncoding(jnp.asarray(table, dtype), None, offsets)
         weights = np.asarray(head_weights(encoding, grid), np.float64)
@@ -137,11 +137,11 @@ def weights_on_images(run: Run, dtypes: tuple[str, ...], heads: tuple) -> str:
                 f"{dtype}, pixels", images_as_tokens(pixels), shifted, mixture.bound + saturation
             )
             worst = max(worst, float(np.abs(weights[head] - eq10).max()))
-        seen.append(f"{dtype} {worst:.2g}")
+        summary.append(f"{dtype} {worst:.2g}")
     require(uniform, "every query had its target, so nothing was seen of the border")
     return (
         f"{len(images)} images, N = {keys}, {len(heads)} heads; weights off eq. 10 by at most: "
-        + ", ".join(seen)
+        + ", ".join(summary)
         + f"; {uniform // len(dtypes)} rows without a target are exactly 1/N"
     )
 

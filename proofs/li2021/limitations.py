@@ -50,7 +50,7 @@ TAPS = {  # and the heads that they take
 
 def kernels_with_fewer(run: Run) -> str:
     """Kernels that take fewer than nine heads on patches, against the exact convolution."""
-    images, found = whole_images(run), []
+    images, comparisons = whole_images(run), []
     mix = run.rng("mix").integers(1, 4, (images.shape[-1], 2))
     for name, (taps, heads) in TAPS.items():
         kernel = np.array(taps)[:, :, None, None] * mix
@@ -61,8 +61,8 @@ def kernels_with_fewer(run: Run) -> str:
         majorant = given_kernel_majorant(layer, kernel, None, images)
         bound = mixture_error_bound(layer, typed, majorant)
         result = jax.jit(apply_attention)(layer, typed)
-        found.append(f"{name}, {heads} heads: {within('float64', result, expected, bound)}")
-    return "; ".join(found)
+        comparisons.append(f"{name}, {heads} heads: {within('float64', result, expected, bound)}")
+    return "; ".join(comparisons)
 
 
 def two_layers(run: Run) -> str:

@@ -43,7 +43,7 @@ TIMES = {"CMHSA-3": (45, 148, 96), "CMHSA-5": (49, 148, 98)}  # first, second, b
 
 def layer_weights(run: Run) -> str:
     """The weights, from the shapes of the arrays of one layer."""
-    found = {}
+    weights = {}
     for model, (layers, heads, head, width, inner) in SIZES.items():
         shapes = jax.eval_shape(
             lambda h=heads, e=head, d=width, f=inner: {
@@ -52,10 +52,10 @@ def layer_weights(run: Run) -> str:
                 "feed-forward": jnp.zeros((2, d, f)),
             }
         )
-        found[model] = layers * sum(leaf.size for leaf in jax.tree.leaves(shapes))
-    require(found == COUNTED, f"counted {found}, expected {COUNTED}")
-    ratios = {model: round(count / found["CMHSA"], 3) for model, count in found.items()}
-    return f"millions: {', '.join(f'{m} {c / 1e6:.1f}' for m, c in found.items())}; {ratios}"
+        weights[model] = layers * sum(leaf.size for leaf in jax.tree.leaves(shapes))
+    require(weights == COUNTED, f"counted {weights}, expected {COUNTED}")
+    ratios = {model: round(count / weights["CMHSA"], 3) for model, count in weights.items()}
+    return f"millions: {', '.join(f'{m} {c / 1e6:.1f}' for m, c in weights.items())}; {ratios}"
 
 
 def training_times(run: Run) -> str:

@@ -96,12 +96,12 @@ def bare_grid_takes_the_mean(run: Run) -> str:
     differ = int((expected != zero_padded).sum())
     if not differ or (expected != zero_padded)[:, 4:-4, 4:-4].any():
         raise EvidenceFailed(f"mean and zero padding differ in {differ} entries, not at the border")
-    found = []
+    comparisons = []
     for dtype in DTYPES:
         layer = converted(kernel, dtype, patch_size=patch, encoding="bias", form="limit")
-        found.append(equal(dtype, applied(layer, images, dtype, border="none"), expected))
+        comparisons.append(equal(dtype, applied(layer, images, dtype, border="none"), expected))
     return (
-        f"{len(images)} images, P = {patch}, mean padding: {'; '.join(found)}; zero padding "
+        f"{len(images)} images, P = {patch}, mean padding: {'; '.join(comparisons)}; zero padding "
         f"differs in {differ} of {expected.size} outputs, all at the border"
     )
 
@@ -127,8 +127,8 @@ def patch_embeddings(run: Run) -> str:
         inverse = flint.fmpq_mat(flint.fmpz_mat(embedding.tolist())).inv()
         undo = np.array([[int(entry) for entry in row] for row in inverse.tolist()])
         plain, embedded = (
-            sum(tokens_at(given, o) @ block for o, block in zip(offsets, maps, strict=True))
-            for given, maps in ((tokens, blocks), (tokens @ embedding, undo @ blocks))
+            sum(tokens_at(inputs, o) @ block for o, block in zip(offsets, maps, strict=True))
+            for inputs, maps in ((tokens, blocks), (tokens @ embedding, undo @ blocks))
         )
         expected = exact_convolution(images, kernel)
         for name, result in (("identity", plain), ("embedded", embedded)):

@@ -59,13 +59,16 @@ SIZES = ((3, 1, 1), (3, 3, 1), (3, 3, 3), (3, 3, 64), (5, 3, 8), (5, 3, 9), (5, 
 
 def generic_ranks(run: Run) -> str:
     """rank F = min{K², d·D_out} for random integer kernels, exactly."""
-    seen = []
-    for size, given, made in SIZES:
-        kernel = run.rng(size, given, made).integers(-99, 100, (size, size, given, made))
+    summary = []
+    for size, inputs, outputs in SIZES:
+        kernel = run.rng(size, inputs, outputs).integers(-99, 100, (size, size, inputs, outputs))
         rank = exact_rank(flattened_blocks(output_blocks(kernel, 1)))
-        require(rank == min(size**2, given * made), f"K = {size}, {given} → {made}: rank {rank}")
-        seen.append(f"K = {size}, {given} → {made}: {rank} (printed {min(size**2, given)})")
-    return "; ".join(seen)
+        require(
+            rank == min(size**2, inputs * outputs),
+            f"K = {size}, {inputs} → {outputs}: rank {rank}",
+        )
+        summary.append(f"K = {size}, {inputs} → {outputs}: {rank} (printed {min(size**2, inputs)})")
+    return "; ".join(summary)
 
 
 def shifts_between(side: int, reach: int) -> set[tuple[int, ...]]:
@@ -114,7 +117,7 @@ def content_scores_do_not_help(run: Run) -> str:
     content = tokens @ form @ tokens.T
     most = int(np.abs(content).max())
     require(most, "the content scores vanish, so nothing was seen")
-    seen = []
+    summary = []
     with ctx.workprec(256):
 
         def row(query: int, factor: arb) -> list[arb]:
@@ -130,8 +133,8 @@ def content_scores_do_not_help(run: Run) -> str:
                 pairs = zip(row(query, factor), row(query, arb(0)), strict=True)
                 if not all(abs(near / far - 1) <= allowed for near, far in pairs):
                     raise EvidenceFailed(f"t = 2^-{exponent}: the weights differ by more")
-            seen.append(f"2^-{exponent}: {float(allowed.mid()):.2g}")
-    return "weights at tX off the positional ones by at most, t = " + ", ".join(seen)
+            summary.append(f"2^-{exponent}: {float(allowed.mid()):.2g}")
+    return "weights at tX off the positional ones by at most, t = " + ", ".join(summary)
 
 
 CLAIM = Claim(

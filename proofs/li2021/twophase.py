@@ -82,10 +82,10 @@ def printed_architecture(run: Run) -> str:
         heads, width, inner = model.heads, model.width, model.inner
         table = heads * (14 + 14 + 2 * model.ring - 1) ** 2
         beside = 6 * (table + 3 * heads * width + 6 * width + inner) + 102 * width + 100
-        found = parameter_count(abstract_model(model, classes=100, image_size=(224, 224)))
-        if heads != 9 or found != weights + beside:
+        parameters = parameter_count(abstract_model(model, classes=100, image_size=(224, 224)))
+        if heads != 9 or parameters != weights + beside:
             raise EvidenceFailed(
-                f"K = {kernel_size}: {heads} heads and {found} parameters, expected 9 and "
+                f"K = {kernel_size}: {heads} heads and {parameters} parameters, expected 9 and "
                 f"{weights + beside}"
             )
     return f"9 heads; {weights:,} weights in the layers and {beside:,} other parameters"
@@ -133,12 +133,12 @@ def same_function(run: Run) -> str:
     from convattn_lab.two_phase.transfer import transfer
 
     (model, images), how = small_network(run), ConversionSettings("exact")
-    wanted = phase_two_settings(model.settings, how)
-    found = deviation(model, transfer(model, wanted, how, rngs=nnx.Rngs(1)), images, how)
-    logits = f"{found.difference:.2g}, with a bound of {found.bound:.2g}"
-    require(found.passed, f"the logits differ by up to {logits}, or a layer exceeds its bound")
+    settings = phase_two_settings(model.settings, how)
+    error = deviation(model, transfer(model, settings, how, rngs=nnx.Rngs(1)), images, how)
+    logits = f"{error.difference:.2g}, with a bound of {error.bound:.2g}"
+    require(error.passed, f"the logits differ by up to {logits}, or a layer exceeds its bound")
     return (
-        f"{wanted.heads} heads, ε = 1/2: logits of up to {abs(found.logits).max():.2g} differ by "
+        f"{settings.heads} heads, ε = 1/2: logits of up to {abs(error.logits).max():.2g} differ by "
         f"up to {logits}"
     )
 
@@ -154,18 +154,18 @@ def content_gradients(run: Run) -> str:
 
     model, images = small_network(run)
     labels = run.rng("labels").integers(0, 3, len(images))
-    seen = []
+    summary = []
     for content, query_learns in (("none", False), ("key", True)):
         how = ConversionSettings("exact", content=content)
         two = transfer(model, phase_two_settings(model.settings, how), how, rngs=nnx.Rngs(1))
-        found = gradient_norms(two, images, labels)
-        query, key = found["W_Q"], found["W_K"]
+        norms = gradient_norms(two, images, labels)
+        query, key = norms["W_Q"], norms["W_K"]
         if key.zeros != key.parameters:
             raise EvidenceFailed(f"content={content}: W_K has a gradient, though W_Q is zero")
         if query_learns != (query.zeros < query.parameters):
             raise EvidenceFailed(f"content={content}: of W_Q {query.zeros} derivatives are zero")
-        seen.append(f"content={content}: W_Q {query.norm:.2g}, W_K {key.norm:.2g}")
-    return "; ".join(seen)
+        summary.append(f"content={content}: W_Q {query.norm:.2g}, W_K {key.norm:.2g}")
+    return "; ".join(summary)
 
 
 @quick_compilation()
@@ -188,9 +188,9 @@ def bias_gradients(run: Run) -> str:
     for name, height in (("M = 40", 40.0), ("ε = 1/2", math.log1p(keys))):
         how = ConversionSettings("limit", logit=height)
         layer = convert_layer(kernel, jnp.zeros(3), 2, (SIZE[0] // 2, SIZE[1] // 2), how)
-        found = np.abs(np.asarray(gradient(layer).encoding.values, np.float64))
+        gradients = np.abs(np.asarray(gradient(layer).encoding.values, np.float64))
         bound = np.asarray(gradient_bounds(layer, images, cotangent)[0].encoding.values)
-        shares[name], sizes[name] = float(found.max() / bound.max()), float(found.max())
+        shares[name], sizes[name] = float(gradients.max() / bound.max()), float(gradients.max())
     if not (shares["M = 40"] < 1 < shares["ε = 1/2"] and sizes["M = 40"] < 1e-8 < sizes["ε = 1/2"]):
         raise EvidenceFailed(f"the largest derivatives are {sizes}, over their rounding {shares}")
     return "largest derivative of a bias: " + ", ".join(

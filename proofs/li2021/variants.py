@@ -53,7 +53,7 @@ from convattn_ledger.evidence import bias_saturation_enclosed, certified, equals
 from convattn_ledger.evidence.printed_output_map import flattened_blocks, output_blocks
 
 
-def kept_pixels(patch_size: int, stride: int, patches: int) -> list[tuple[int, ...]]:
+def sampled_pixels(patch_size: int, stride: int, patches: int) -> list[tuple[int, ...]]:
     """On one axis, which pixels of each patch a stride keeps."""
     return [
         tuple(p for p in range(patch_size) if (patch_size * patch + p) % stride == 0)
@@ -66,12 +66,12 @@ def stride_and_patches(run: Run) -> str:
     pixels."""
     for patch in range(1, 17):
         for stride in range(1, 17):
-            kept = kept_pixels(patch, stride, stride)  # the pattern repeats after s patches
-            same = len(set(kept)) == 1
+            pixels = sampled_pixels(patch, stride, stride)  # the pattern repeats after s patches
+            same = len(set(pixels)) == 1
             geometry = ConvolutionGeometry.of((3,), patch, stride)
             if same != (patch % stride == 0) or same != geometry.writes_stride_to_tokens:
-                raise EvidenceFailed(f"P = {patch}, s = {stride}: patches keep {kept}")
-    example = kept_pixels(2, 3, 3)
+                raise EvidenceFailed(f"P = {patch}, s = {stride}: patches keep {pixels}")
+    example = sampled_pixels(2, 3, 3)
     if [len(pixels) for pixels in example] != [1, 1, 0]:
         raise EvidenceFailed(f"P = 2, s = 3: patches keep {example}")
     return f"P, s ≤ 16: the same pixels iff s | P; P = 2, s = 3: {example}"
@@ -102,14 +102,14 @@ def translation_invariance_is_used(run: Run) -> str:
 
 def locality_is_used(run: Run) -> str:
     """A translation invariant map as wide as the image takes (2n-1)² heads, exactly."""
-    seen = []
+    summary = []
     for side in (2, 3, 4):
         size = 2 * side - 1  # every shift between two of the side × side pixels
         kernel = run.rng(side).integers(-9, 10, (size, size, size, size))
         rank = exact_rank(flattened_blocks(output_blocks(kernel, 1)))
         require(rank == size**2, f"{side} pixels a side: rank {rank}, expected {size**2}")
-        seen.append(f"{side} × {side} pixels: {rank}")
-    return "heads of a generic map that is linear and translation invariant: " + "; ".join(seen)
+        summary.append(f"{side} × {side} pixels: {rank}")
+    return "heads of a generic map that is linear and translation invariant: " + "; ".join(summary)
 
 
 CLAIM = Claim(

@@ -99,7 +99,7 @@ def bounds_in_fractions(run: Run) -> str:
 
 def bounded_scores(run: Run) -> str:
     """n times the extreme weights stays in (e^(-S), e^S), and comes within 1/1000 of the ends."""
-    seen = []
+    summary = []
     for span in (0.5, 4.0, 10.0):
         with ctx.workprec(BITS):
             power = arb(span).exp()
@@ -111,8 +111,8 @@ def bounded_scores(run: Run) -> str:
                     raise EvidenceFailed(f"S = {span}, n = {keys}: n·w from {low} to {high}")
             near = (low * power - 1 < arb("0.001")) and (1 - high / power < arb("0.001"))
             require(bool(near), f"S = {span}: {low} and {high} do not come near the ends")
-        seen.append(f"S = {span:g}")
-    return f"n = 10 to 10¹², {', '.join(seen)}: n times a weight within (e^-S, e^S), sharply"
+        summary.append(f"S = {span:g}")
+    return f"n = 10 to 10¹², {', '.join(summary)}: n times a weight within (e^-S, e^S), sharply"
 
 
 def score_needed(keys: int, uniform_weight: arb) -> arb:
@@ -126,13 +126,13 @@ def price(run: Run) -> str:
         for uniform_weight in (arb("0.5"), arb("0.01"), arb("1e-6")):
             for exponent in range(1, 9):
                 keys = 10**exponent
-                wanted = 1 - uniform_weight + uniform_weight / keys
+                expected = 1 - uniform_weight + uniform_weight / keys
                 needed = score_needed(keys, uniform_weight)
                 reached = greatest_weight(keys, needed.exp())
                 less = greatest_weight(keys, (needed - arb("1e-9")).exp())
-                if not (abs(reached - wanted) < arb(2) ** -200 and less < wanted):
+                if not (abs(reached - expected) < arb(2) ** -200 and less < expected):
                     raise EvidenceFailed(
-                        f"ε = {uniform_weight}, n = {keys}: {reached}, not {wanted}"
+                        f"ε = {uniform_weight}, n = {keys}: {reached}, not {expected}"
                     )
             excess = needed - arb(keys).log() - (1 / uniform_weight - 1).log()
             require(
@@ -144,7 +144,7 @@ def price(run: Run) -> str:
 
 def growing_scores(run: Run) -> str:
     """Quadratic scores of fixed α: the centre's weight at every n, above 1/θ."""
-    seen = []
+    summary = []
     for alpha in (0.25, 1.0):
         weights = []
         for keys in (5, 21, 85):
@@ -155,8 +155,8 @@ def growing_scores(run: Run) -> str:
                     bool(1 - distance > 1 / theta(alpha)),
                     f"α = {alpha}, n = {keys}: {1 - distance} is not above {1 / theta(alpha)}",
                 )
-        seen.append(f"α = {alpha:g}: {weights[-1].str(4, radius=False)} at n = {keys}")
-    return "the centre keeps its weight: " + ", ".join(seen)
+        summary.append(f"α = {alpha:g}: {weights[-1].str(4, radius=False)} at n = {keys}")
+    return "the centre keeps its weight: " + ", ".join(summary)
 
 
 def finite_values(maps: np.ndarray, power: Fraction, keys: int) -> list:
@@ -170,7 +170,7 @@ def finite_values(maps: np.ndarray, power: Fraction, keys: int) -> list:
 
 def sharp_function(run: Run) -> str:
     """K = 3 on one axis, e^M = 2 at every n: exact at interior queries; every weight below 2/n."""
-    power, offsets, found = Fraction(2), (-1, 0, 1), []
+    power, offsets, summary = Fraction(2), (-1, 0, 1), []
     for keys in (8, 64) if run.quick else (8, 64, 512):
         rng = run.rng(keys)
         tokens = rng.integers(-9, 10, (keys, 2)).astype(object)
@@ -181,19 +181,21 @@ def sharp_function(run: Run) -> str:
             rows = [total + (power - 1) * tokens[query + offset] for offset in offsets]
             mixed = [row / (power + keys - 1) for row in rows] + [total * Fraction(1, keys)]
             result = sum(row @ part for row, part in zip(mixed, values, strict=True))
-            wanted = sum(tokens[query + o] @ part for o, part in zip(offsets, maps, strict=True))
-            require((result == wanted).all(), f"n = {keys}, query {query}: {result}, not {wanted}")
+            expected = sum(tokens[query + o] @ part for o, part in zip(offsets, maps, strict=True))
+            require(
+                (result == expected).all(), f"n = {keys}, query {query}: {result}, not {expected}"
+            )
         growth = (power + keys - 1) / (power - 1)
         require(bool((values[0] == growth * maps[0]).all()), f"n = {keys}: not {growth} times")
-        found.append(
+        summary.append(
             f"n = {keys}: largest weight {greatest_weight(keys, power)}, values × {growth}"
         )
-    return "four heads are the convolution exactly; " + "; ".join(found)
+    return "four heads are the convolution exactly; " + "; ".join(summary)
 
 
 def floating_point(run: Run) -> str:
     """One score S among zeros and one zero among S, in two dtypes."""
-    seen = []
+    summary = []
     for dtype in ("float64", "float32"):
         for keys in (16, 256, 4096):
             scores = np.zeros((2, keys))
@@ -205,8 +207,8 @@ def floating_point(run: Run) -> str:
             error = np.abs(result[:, 0] - ends)
             slack = allowed.bound[:, 0] + 2**-45 * ends
             require(bool((error <= slack).all()), f"{dtype}, n = {keys}: {error} exceeds {slack}")
-        seen.append(f"{dtype}: {keys * ends[1]:.4g} to {keys * ends[0]:.4g} at n = {keys}")
-    return "n times a weight for S = 8; " + ", ".join(seen)
+        summary.append(f"{dtype}: {keys * ends[1]:.4g} to {keys * ends[0]:.4g} at n = {keys}")
+    return "n times a weight for S = 8; " + ", ".join(summary)
 
 
 CLAIM = Claim(

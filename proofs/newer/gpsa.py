@@ -113,7 +113,7 @@ def nearest_key(query, center, keys: tuple[int, int]) -> int:
 def positional_rows(run: Run) -> str:
     """Nine heads as printed: strictly between one-hot and S.saturation's bound at every query."""
     centers = released_centers(9)[:: 2 if run.quick else 1]
-    seen = []
+    summary = []
     for alpha in (0.5, 1.0, 2.0, 46.0):
         scores = positional_scores(alpha, centers, KEYS)
         bound, worst = quadratic_total_variation_bound(alpha), 0.0
@@ -126,8 +126,8 @@ def positional_rows(run: Run) -> str:
                     f"α = {alpha}, Δ = {center}, query {query}: {distance}, bound {bound}",
                 )
                 worst = max(worst, upper(distance))
-        seen.append(f"α = {alpha:g}: {worst:.3g} < {upper(bound):.3g}")
-    return f"{KEYS} keys, {len(centers)} heads, every query: " + ", ".join(seen)
+        summary.append(f"α = {alpha:g}: {worst:.3g} < {upper(bound):.3g}")
+    return f"{KEYS} keys, {len(centers)} heads, every query: " + ", ".join(summary)
 
 
 def softmax_in_balls(scores: np.ndarray) -> list[arb]:
@@ -189,11 +189,13 @@ def one_head_more(run: Run) -> str:
     for share in (Fraction(3, 4), Fraction(19, 26)):
         *blocks, uniform = share_taken_back(maps, share)
         for query in np.ndindex(*KEYS):
-            seen = [tokens[nearest_key(query, center, KEYS)] for center in centers]
-            wanted = sum(x @ part for x, part in zip(seen, maps, strict=True))
-            gated = [share * x + (1 - share) * mean for x in seen]
-            found = sum(x @ part for x, part in zip(gated, blocks, strict=True)) + mean @ uniform
-            require((found == wanted).all(), f"g = {share}, query {query}: {found}, not {wanted}")
+            attended = [tokens[nearest_key(query, center, KEYS)] for center in centers]
+            expected = sum(x @ part for x, part in zip(attended, maps, strict=True))
+            gated = [share * x + (1 - share) * mean for x in attended]
+            result = sum(x @ part for x, part in zip(gated, blocks, strict=True)) + mean @ uniform
+            require(
+                (result == expected).all(), f"g = {share}, query {query}: {result}, not {expected}"
+            )
     return f"{KEYS} keys, two shares of position: ten heads are the convolution at every query"
 
 
@@ -213,7 +215,7 @@ def rank(rows: np.ndarray) -> int:
 
 def even_kernels(run: Run) -> str:
     """The span of the limits of k² heads, in fractions, from the largest scores as printed."""
-    seen = []
+    summary = []
     for size in (2, 3, 4) if run.quick else (2, 3, 4, 5, 6):
         rows = limit_rows(size**2)
         side, even = 2 * size + 3, size % 2 == 0
@@ -226,10 +228,12 @@ def even_kernels(run: Run) -> str:
         units = np.diag(inside.ravel()).astype(object)[inside.ravel() == 1]
         together = rank(np.concatenate([rows, units]))
         common = 2 * size**2 - together
-        wanted = (size - 1) ** 2 if even else size**2
-        require(common == wanted, f"k = {size}: {common} dimensions of k × k kernels, not {wanted}")
-        seen.append(f"k = {size}: {common} of {size**2}")
-    return "dimensions of k × k kernels for each pair of channels: " + ", ".join(seen)
+        expected = (size - 1) ** 2 if even else size**2
+        require(
+            common == expected, f"k = {size}: {common} dimensions of k × k kernels, not {expected}"
+        )
+        summary.append(f"k = {size}: {common} of {size**2}")
+    return "dimensions of k × k kernels for each pair of channels: " + ", ".join(summary)
 
 
 def value_slices(heads: int, width: int) -> np.ndarray:
@@ -239,7 +243,7 @@ def value_slices(heads: int, width: int) -> np.ndarray:
 
 def reach_of_the_identity(run: Run) -> str:
     """The linear map from W_out to the kernel: its rank, and which entries it reaches."""
-    seen = []
+    summary = []
     for heads, head_dimension, out in ((4, 1, 2), (9, 1, 1), (4, 2, 3)):
         width = heads * head_dimension
         slices = value_slices(heads, width)
@@ -248,13 +252,13 @@ def reach_of_the_identity(run: Run) -> str:
             output = np.zeros((heads, head_dimension, out), int)
             output.reshape(width, out)[channel, feature] = 1
             rows.append((slices @ output).ravel())
-        found, whole = rank(np.array(rows)), heads * width * out
+        dimension, whole = rank(np.array(rows)), heads * width * out
         reached = np.array(rows).any(axis=0).reshape(heads, width, out)
         own = np.repeat(np.eye(heads, dtype=bool), head_dimension, axis=1)
-        if found != width * out or (reached != own[:, :, None]).any():
-            raise EvidenceFailed(f"{heads} heads of {head_dimension}: rank {found} of {whole}")
-        seen.append(f"{heads} heads of dimension {head_dimension}: {found} of {whole}")
-    return "dimensions of the kernels with W_val = I: " + ", ".join(seen)
+        if dimension != width * out or (reached != own[:, :, None]).any():
+            raise EvidenceFailed(f"{heads} heads of {head_dimension}: rank {dimension} of {whole}")
+        summary.append(f"{heads} heads of dimension {head_dimension}: {dimension} of {whole}")
+    return "dimensions of the kernels with W_val = I: " + ", ".join(summary)
 
 
 CLAIM = Claim(

@@ -105,10 +105,13 @@ def spans(run: Run) -> str:
             raise EvidenceFailed(f"case {case}: {channels} dense filters have rank {rank(dense)}")
         places = rng.integers(0, taps, channels)
         counts = np.bincount(places, minlength=taps)
-        wanted = int(np.minimum(counts, inputs).sum())
-        found = rank(products(impulses(places, taps), mixing))
-        require(found == wanted, f"case {case}: impulses {counts} have rank {found}, not {wanted}")
-        failed += found < enough
+        expected = int(np.minimum(counts, inputs).sum())
+        impulse_rank = rank(products(impulses(places, taps), mixing))
+        require(
+            impulse_rank == expected,
+            f"case {case}: impulses {counts} have rank {impulse_rank}, not {expected}",
+        )
+        failed += impulse_rank < enough
     require(0 < failed < cases, f"{failed} of {cases} draws fail: one side was not seen")
     return f"{cases} draws of at least T·c channels: dense filters all span, impulses fail {failed}"
 
@@ -116,12 +119,15 @@ def spans(run: Run) -> str:
 def probabilities(run: Run) -> str:
     """The count of words against enumeration, the formulas, and the numbers of the claim."""
     for taps, draws, times in ((3, 5, 1), (4, 5, 1), (2, 6, 2), (3, 7, 2)):
-        seen = sum(
+        complete = sum(
             all(word.count(tap) >= times for tap in range(taps))
             for word in product(range(taps), repeat=draws)
         )
-        found = all_drawn(taps, draws, times)
-        require(found == Fraction(seen, taps**draws), f"T = {taps}, n = {draws}: {found}")
+        probability = all_drawn(taps, draws, times)
+        require(
+            probability == Fraction(complete, taps**draws),
+            f"T = {taps}, n = {draws}: {probability}",
+        )
     taps = 9
     for draws in (9, 20, 44):
         signed = sum(
@@ -143,20 +149,20 @@ def probabilities(run: Run) -> str:
 
 def factors(kernel: np.ndarray) -> list[tuple[int, np.ndarray, np.ndarray]]:
     """(δ, a, b) with W_δ = Σ a b, as many as ranks: W = (columns at pivots)(reduced rows)."""
-    found = []
+    rank_one_terms = []
     for tap, block in enumerate(kernel):
         reduced, denominator, size = fmpz_mat(block.tolist()).rref()
         rows = np.array(reduced.tolist(), object)[:size]
         for row in rows:
             pivot = int(np.flatnonzero(row)[0])
             exact = np.array([Fraction(int(entry), int(denominator)) for entry in row], object)
-            found.append((tap, block[:, pivot].astype(object), exact))
-    return found
+            rank_one_terms.append((tap, block[:, pivot].astype(object), exact))
+    return rank_one_terms
 
 
 def learned_mixing(run: Run) -> str:
     """Σ rank(W_δ) channels with an impulse each are the convolution, in fractions."""
-    seen = []
+    counts = []
     for case in range(4 if run.quick else 12):
         rng = run.rng(case)
         left, right = rng.integers(-2, 3, (9, 3, 2)), rng.integers(-2, 3, (9, 2, 4))
@@ -165,16 +171,18 @@ def learned_mixing(run: Run) -> str:
         image = rng.integers(-9, 10, (1, 4, 5, 3)).astype(object)
         channels = factors(kernel)
         ranks = sum(rank(block) for block in kernel)
-        total, wanted = 0, 0
+        total, expected = 0, 0
         for tap, into, out in channels:
             shifted = tokens_at((image @ into)[..., None], (tap // 3 - 1, tap % 3 - 1))
             total = total + shifted * out
         for tap, block in enumerate(kernel):
-            wanted = wanted + tokens_at(image, (tap // 3 - 1, tap % 3 - 1)) @ block.astype(object)
-        if len(channels) != ranks or (total != wanted).any():
+            expected = expected + tokens_at(image, (tap // 3 - 1, tap % 3 - 1)) @ block.astype(
+                object
+            )
+        if len(channels) != ranks or (total != expected).any():
             raise EvidenceFailed(f"case {case}: {len(channels)} channels, ranks {ranks}")
-        seen.append(ranks)
-    return f"Σ rank(W_δ) = {', '.join(map(str, seen))} channels are the convolution"
+        counts.append(ranks)
+    return f"Σ rank(W_δ) = {', '.join(map(str, counts))} channels are the convolution"
 
 
 CLAIM = Claim(

@@ -80,11 +80,11 @@ def equivariance(run: Run) -> str:
         rng = run.rng(case)
         tokens, order = rng.integers(-3, 4, (6, 3)), rng.permutation(6)
         negative = -np.eye(3, dtype=int)
-        found = exact_self_attention(
+        permuted = exact_self_attention(
             tokens[order], content_scores(tokens[order]), negative, Fraction(3, 2)
         )
-        wanted = exact_self_attention(tokens, content_scores(tokens), negative, Fraction(3, 2))
-        require((found == wanted[order]).all(), f"case {case}: f(ΠX) is not Πf(X)")
+        original = exact_self_attention(tokens, content_scores(tokens), negative, Fraction(3, 2))
+        require((permuted == original[order]).all(), f"case {case}: f(ΠX) is not Πf(X)")
     return f"{cases} permutations of 6 tokens"
 
 
@@ -96,17 +96,17 @@ def mimetic_layer(tokens, positions, sharpness: float):
 
 def zero_content(run: Run) -> str:
     """The derivative at X = 0 for 16 and 64 tokens: 1/N is a float, so it must be -J exactly."""
-    seen = []
+    summary = []
     for keys, inside in ((16, 9), (64, 25)):
         zero = jnp.zeros((keys, 2))
-        found = np.asarray(jax.jacfwd(mimetic_layer)(zero, zero, 8.0))
-        wanted = -np.einsum("qk,xy->qxky", np.full((keys, keys), 1 / keys), np.eye(2))
-        require((found == wanted).all(), f"N = {keys}: the derivative at 0 is not -J")
+        jacobian = np.asarray(jax.jacfwd(mimetic_layer)(zero, zero, 8.0))
+        expected = -np.einsum("qk,xy->qxky", np.full((keys, keys), 1 / keys), np.eye(2))
+        require((jacobian == expected).all(), f"N = {keys}: the derivative at 0 is not -J")
         row = np.full(keys, Fraction(1, keys), object)
         missed, whole = (row[inside:] ** 2).sum(), (row**2).sum()
         require(missed / whole == 1 - Fraction(inside, keys), f"N = {keys}: {missed} of {whole}")
-        seen.append(f"N = {keys}, T = {inside}: {missed / whole} is out of reach")
-    return "the derivative is -J; " + ", ".join(seen)
+        summary.append(f"N = {keys}, T = {inside}: {missed / whole} is out of reach")
+    return "the derivative is -J; " + ", ".join(summary)
 
 
 def sharp_content(run: Run) -> str:
@@ -114,14 +114,14 @@ def sharp_content(run: Run) -> str:
     tokens = np.array([[s * 3, t * 4] for s in (1, -1) for t in (1, -1)] + [[5, 0], [0, -5]])
     scores = content_scores(tokens)
     gap = int((25 - scores)[~np.eye(6, dtype=bool)].min())
-    seen = []
+    summary = []
     for sharpness in (1, 2, 8):
         weights = exact_softmax(sharpness * scores, Fraction(2))
         distance = 1 - np.diag(weights).min()
         bound = Fraction(5, 2 ** (sharpness * gap) + 5)
         require(0 < distance <= bound, f"c = {sharpness}: {distance}, bound {bound}")
-        seen.append(f"c = {sharpness}: {float(distance):.2g} ≤ {float(bound):.2g}")
-    return f"6 tokens, γ = {gap}: " + ", ".join(seen)
+        summary.append(f"c = {sharpness}: {float(distance):.2g} ≤ {float(bound):.2g}")
+    return f"6 tokens, γ = {gap}: " + ", ".join(summary)
 
 
 def turned(rotation: tuple[Fraction, Fraction], steps: int) -> tuple[Fraction, Fraction]:
@@ -143,7 +143,7 @@ def sinusoids(count: int) -> np.ndarray:
 
 def positional_rows(run: Run) -> str:
     """Rational sinusoids: scores relative, even and greatest at 0; the weights in balls."""
-    count, seen = 7, []
+    count, summary = 7, []
     features = sinusoids(count)
     scores = features @ features.T
     shifts = np.arange(count)[None] - np.arange(count)[:, None]
@@ -168,8 +168,8 @@ def positional_rows(run: Run) -> str:
                     if key != query and not weight < limit:
                         raise EvidenceFailed(f"c = {sharpness}: {query} reads {key} with {weight}")
             middle = nearest[3]
-            seen.append(f"c = {sharpness}: {middle[2].str(3, radius=False)} at a neighbour")
-    return f"{count} positions; " + ", ".join(seen)
+            summary.append(f"c = {sharpness}: {middle[2].str(3, radius=False)} at a neighbour")
+    return f"{count} positions; " + ", ".join(summary)
 
 
 def even_scores(rng: np.random.Generator) -> np.ndarray:

@@ -99,24 +99,24 @@ def lead(rotations: list[arb], keys: int) -> tuple[arb, int]:
 
 def norm_needed(run: Run) -> str:
     """Leads of RoFormer's angles against the bound by boxes, and where a single pair repeats."""
-    seen = []
+    summary = []
     with ctx.workprec(BITS):
         for pairs in (1, 2, 3, 4):
             for keys in (17, 82, 257, 1297):
                 size = next(m for m in range(keys, 0, -1) if m**pairs <= keys - 1)
-                found, _ = lead(angles(pairs, 10000), keys)
+                value, _ = lead(angles(pairs, 10000), keys)
                 allowed = 2 * arb.pi() ** 2 * pairs / size**2
                 require(
-                    bool(found > 0 and found < allowed),
-                    f"{pairs} pairs, {keys} keys: the lead is {found}, not between 0 and {allowed}",
+                    bool(value > 0 and value < allowed),
+                    f"{pairs} pairs, {keys} keys: the lead is {value}, not between 0 and {allowed}",
                 )
-            seen.append(f"{pairs} pairs, {keys} keys: {upper(found):.2g} < {upper(allowed):.2g}")
+            summary.append(f"{pairs} pairs, {keys} keys: {upper(value):.2g} < {upper(allowed):.2g}")
         single, where = lead(angles(1, 10000), 2048)
         require(where == ONCE_AROUND, f"one pair comes closest at {where} of 2047")
         unseen = arb(2) ** -25  # half the spacing of float32 below one
         inside = bool(single < arb("1.9e-9") and single > arb("1.8e-9") and single < unseen)
         require(inside, f"at {where} the loss is {single}")
-    return "; ".join(seen) + f"; one pair at {where}: {upper(single):.3g}"
+    return "; ".join(summary) + f"; one pair at {where}: {upper(single):.3g}"
 
 
 def dyadic_leads(run: Run) -> str:
@@ -125,8 +125,8 @@ def dyadic_leads(run: Run) -> str:
         tiny = arb(2) ** (20 - BITS)
         for pairs in range(1, 11):
             rotations = dyadic_angles(pairs)
-            found, _ = lead(rotations, 2**pairs)
-            require(bool(abs(found - 2) < tiny), f"{pairs} pairs: the lead is {found}")
+            value, _ = lead(rotations, 2**pairs)
+            require(bool(abs(value - 2) < tiny), f"{pairs} pairs: the lead is {value}")
             repeated = loss(rotations, 2**pairs)
             require(
                 bool(abs(repeated) < tiny), f"{pairs} pairs repeat after {2**pairs}: {repeated}"
@@ -136,7 +136,7 @@ def dyadic_leads(run: Run) -> str:
 
 def price_on_images(run: Run) -> str:
     """C/γ on 16 × 16 keys: 4 with dyadic angles, 29.5 with those of axial RoPE."""
-    seen = []
+    summary = []
     with ctx.workprec(BITS):
         for name, rotations, expected in (
             ("dyadic", dyadic_angles(4), "4"),
@@ -151,8 +151,8 @@ def price_on_images(run: Run) -> str:
             price = 2 * len(rotations) / least
             near = bool(abs(price - arb(expected)) < arb("0.05"))
             require(near, f"{name}: {price}, expected {expected}")
-            seen.append(f"{name}: {4 * len(rotations)} coordinates, {upper(price):.3g}γ")
-    return "16 × 16 keys, " + "; ".join(seen)
+            summary.append(f"{name}: {4 * len(rotations)} coordinates, {upper(price):.3g}γ")
+    return "16 × 16 keys, " + "; ".join(summary)
 
 
 def row_distance(sharpness: float, target: tuple[int, ...], keys: tuple[int, ...]) -> arb:
@@ -167,7 +167,7 @@ def row_distance(sharpness: float, target: tuple[int, ...], keys: tuple[int, ...
 def distances_enclosed(run: Run) -> str:
     """Rows of the library's own scores on a ringed grid, as by the axes: 0 < TV < (N - 1)e^-γ."""
     grid, offsets = TokenGrid((4, 5), ((1, 1), (1, 1))), list(product((-1, 0, 1), repeat=2))
-    seen = []
+    summary = []
     for sharpness in (1.0, 8.0, 46.0, 104.0):
         heads = rotary_heads(axial_turns(3, 2), offsets, jnp.asarray(sharpness / 2, float))
         scores, worst = np.asarray(heads.positional_scores(grid), np.float64), 0.0
@@ -190,8 +190,8 @@ def distances_enclosed(run: Run) -> str:
                         f"{by_axes}",
                     )
                 worst = max(worst, upper(distance))
-        seen.append(f"γ = {sharpness:g}: {worst:.2g} < {upper(vanishing):.2g}")
-    return "4 × 5 tokens and a ring, 9 heads; " + ", ".join(seen)
+        summary.append(f"γ = {sharpness:g}: {worst:.2g} < {upper(vanishing):.2g}")
+    return "4 × 5 tokens and a ring, 9 heads; " + ", ".join(summary)
 
 
 def bare_border(run: Run) -> str:

@@ -70,7 +70,7 @@ PLANTS = [
     ("cor3", "d_H = 3 on pixels of 48 channels", CONVERT, turned_kernel),
     ("cor4", "nine offsets iff K ≤ 2P + 1", "patches_read", wider),
     ("cor4", "beyond, nine are too few", RANK, always(9)),
-    ("variants", "stride and patches", "kept_pixels", always([(0,)])),
+    ("variants", "stride and patches", "sampled_pixels", always([(0,)])),
     ("variants", "translation invariance is used", RANK, always(9)),
     ("variants", "locality is used", RANK, always(9)),
     (
