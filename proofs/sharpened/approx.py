@@ -84,31 +84,33 @@ def distances_in_fractions(run: Run) -> str:
     """The certified error of the layers against fractions, for several numbers of keys."""
     from convattn.bounds.approximation import approximate_conv
 
-    widest, seen = 0.0, []
+    widest, summary = 0.0, []
     for case, (name, patch) in enumerate((("texture", 1), ("box", 2))):
         kernel = named_kernel(name)
         blocks = output_blocks(kernel, patch)
         for heads in (1, 3):
             dtype = ("float64", "float32", "bfloat16")[(case + heads) % 3]
-            found = approximate_conv(jnp.asarray(kernel, dtype), heads, patch_size=patch)
-            if found.layer.heads > heads:
-                raise EvidenceFailed(f"{name}: {found.layer.heads} heads for a budget of {heads}")
+            approximation = approximate_conv(jnp.asarray(kernel, dtype), heads, patch_size=patch)
+            if approximation.layer.heads > heads:
+                raise EvidenceFailed(
+                    f"{name}: {approximation.layer.heads} heads for a budget of {heads}"
+                )
             for keys in (len(blocks), 1000):
-                error = exact_distance(found.layer, blocks, keys)
-                if not found.error.lower <= error <= found.error.upper:
+                error = exact_distance(approximation.layer, blocks, keys)
+                if not approximation.error.lower <= error <= approximation.error.upper:
                     raise EvidenceFailed(
                         f"{name}, {heads} heads, {dtype}, {keys} keys: the distance "
-                        f"{float(error)} is not within {found.error}"
+                        f"{float(error)} is not within {approximation.error}"
                     )
-                if error < Fraction(found.lower_bound):
+                if error < Fraction(approximation.lower_bound):
                     raise EvidenceFailed(
                         f"{name}, {heads} heads: {float(error)} is below the bound "
-                        f"{found.lower_bound}, which no layer can be"
+                        f"{approximation.lower_bound}, which no layer can be"
                     )
-            spread = found.error.upper - found.error.lower
-            widest = max(widest, spread / max(1.0, found.error.upper))
-        seen.append(f"{name} {found.method}")
-    return f"enclosures of relative width {widest:.1g} or less; three heads: {', '.join(seen)}"
+            spread = approximation.error.upper - approximation.error.lower
+            widest = max(widest, spread / max(1.0, approximation.error.upper))
+        summary.append(f"{name} {approximation.method}")
+    return f"enclosures of relative width {widest:.1g} or less; three heads: {', '.join(summary)}"
 
 
 def known_singular_values(run: Run) -> str:
@@ -126,17 +128,17 @@ def known_singular_values(run: Run) -> str:
         kernel = np.diag(weights).reshape(3, 3, 1, 9)
         tails = [int(tail) for tail in np.cumsum(np.sort(weights**2))[::-1]] + [0]
         for heads in (1, 4, 8, 9):
-            found = approximate_conv(jnp.asarray(kernel, "float64"), heads)
+            approximation = approximate_conv(jnp.asarray(kernel, "float64"), heads)
             slack = 9e3 * 2.0**-53 * tails[0]
             for bound, tail in (
-                (found.lower_bound, tails[heads]),
-                (found.next_bound, tails[heads - 1]),
+                (approximation.lower_bound, tails[heads]),
+                (approximation.next_bound, tails[heads - 1]),
             ):
                 if not tail - slack <= bound <= tail:
                     raise EvidenceFailed(f"{weights}, {heads} heads: bound {bound}, tail {tail}")
-            if not abs(found.error.upper - tails[heads]) <= slack:
+            if not abs(approximation.error.upper - tails[heads]) <= slack:
                 raise EvidenceFailed(
-                    f"{weights}, {heads} heads: {found.error}, expected {tails[heads]}"
+                    f"{weights}, {heads} heads: {approximation.error}, expected {tails[heads]}"
                 )
     edge = approximate_conv(jnp.asarray([[[1.0]], [[0.0]], [[-1.0]]], "float64"), 1)
     if not (edge.lower_bound <= 1e-12 and abs(edge.error.upper - 1) <= 1e-12):
@@ -160,43 +162,45 @@ def errors_on_images(run: Run) -> str:
     fields = receptive_fields(images, 3, 1).reshape(-1, 27)
     count, total = len(fields), fields.sum(axis=0)
     spread = least_eigenvalue(count * (fields.T @ fields) - np.outer(total, total)) / count
-    gram, wanted = fields.T @ fields, kernel.reshape(27, 4)
+    gram, target = fields.T @ fields, kernel.reshape(27, 4)
     means = images.sum(axis=(1, 2)) / 34**2
     exact = exact_convolution(images, kernel)[:, 1:-1, 1:-1]
-    seen = []
+    summary = []
     for dtype in DTYPES:
         typed = jnp.asarray(images, dtype)
-        found = approximate_conv(jnp.asarray(kernel, dtype), heads)
-        result = np.asarray(jax.jit(apply_attention)(found.layer, typed), np.float64)
-        stored = found.layer.encoding
+        approximation = approximate_conv(jnp.asarray(kernel, dtype), heads)
+        result = np.asarray(jax.jit(apply_attention)(approximation.layer, typed), np.float64)
+        stored = approximation.layer.encoding
         magnitude = AttentionLayer(
             MixtureEncoding(stored.weights.astype("float64"), stored.offsets),
             None,
-            jnp.abs(found.layer.output).astype("float64"),
-            ring=found.layer.ring,
+            jnp.abs(approximation.layer.output).astype("float64"),
+            ring=approximation.layer.ring,
         )
         majorant = np.asarray(jax.jit(apply_attention)(magnitude, jnp.asarray(images, "float64")))
-        bound = mixture_error_bound(found.layer, typed, majorant)[:, 1:-1, 1:-1]
+        bound = mixture_error_bound(approximation.layer, typed, majorant)[:, 1:-1, 1:-1]
         error = result[:, 1:-1, 1:-1] - exact
         rms = float(((error**2).sum(axis=-1).mean()) ** 0.5)
         rounding = float(((bound**2).sum(axis=-1).mean()) ** 0.5)
-        weights, maps = stored_numbers(found.layer)
+        weights, maps = stored_numbers(approximation.layer)
         totals = 1 + weights.sum(axis=1)
         put = np.einsum("hd,hio->dio", weights / totals[:, None], maps).reshape(27, 4)
         stray = np.abs(means) @ np.abs(np.einsum("hio,h->io", maps, 1 / totals))
-        ideal = float(np.trace((put - wanted).T @ gram @ (put - wanted)) / count) ** 0.5
+        ideal = float(np.trace((put - target).T @ gram @ (put - target)) / count) ** 0.5
         moved = float((stray**2).sum(axis=-1).max()) ** 0.5 + rounding + 2.0**-30 * ideal
-        floor = (spread * found.lower_bound / count) ** 0.5
-        if found.layer.heads != heads or not 0 < floor <= ideal + moved:
+        floor = (spread * approximation.lower_bound / count) ** 0.5
+        if approximation.layer.heads != heads or not 0 < floor <= ideal + moved:
             raise EvidenceFailed(f"{dtype}: the floor is {floor}, the error {ideal}")
         tail = float((np.linalg.svd(kernel.reshape(9, 12))[1][heads - 1 :] ** 2).sum())
-        if dtype == "float64" and not found.error.upper <= tail * (1 + 2.0**-30):
-            raise EvidenceFailed(f"the distance is up to {found.error.upper}, expected {tail}")
+        if dtype == "float64" and not approximation.error.upper <= tail * (1 + 2.0**-30):
+            raise EvidenceFailed(
+                f"the distance is up to {approximation.error.upper}, expected {tail}"
+            )
         require(abs(rms - ideal) <= moved, f"{dtype}: error {rms}, expected {ideal} within {moved}")
-        seen.append(f"{dtype} {rms:.5g}, expected {ideal:.5g} within {moved:.2g}")
+        summary.append(f"{dtype} {rms:.5g}, expected {ideal:.5g} within {moved:.2g}")
     return (
         f"{len(images)} images, {count} receptive fields, {heads} heads, floor {floor:.3g}: "
-        + "; ".join(seen)
+        + "; ".join(summary)
     )
 
 

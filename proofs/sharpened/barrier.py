@@ -86,7 +86,7 @@ def is_expressed(bases: list[int], sharpness: int, tokens: int, reach: int) -> b
 
     One equation for each query and token; a head's row is divided by its sum over all keys.
     """
-    rows, wanted = [], []
+    rows, targets = [], []
     for query in range(tokens):
         keys = range(-reach, tokens + reach)
         table = weights(bases, sharpness, query, keys)
@@ -95,9 +95,9 @@ def is_expressed(bases: list[int], sharpness: int, tokens: int, reach: int) -> b
             if key not in range(tokens):
                 continue
             rows.append([a * n % PRIME for a, n in zip(row, norms, strict=True)])
-            wanted.append(int(abs(key - query) <= reach) * (2 + key - query))
+            targets.append(int(abs(key - query) <= reach) * (2 + key - query))
     flat = [x for row in rows for x in row]
-    both = [x for row, w in zip(rows, wanted, strict=True) for x in (*row, w)]
+    both = [x for row, w in zip(rows, targets, strict=True) for x in (*row, w)]
     left = nmod_mat(len(rows), len(bases), flat, PRIME).rank()
     return int(left) == int(nmod_mat(len(rows), len(bases) + 1, both, PRIME).rank())
 
@@ -110,7 +110,7 @@ def drawn(run: Run, *salt: int, count: int) -> tuple[list[int], int]:
 
 def first_that_is_exact(run: Run) -> str:
     """The first H at which generic centres of one sharpness are exact, far above N - r."""
-    seen = []
+    summary = []
     for tokens, reach in ((2, 0), (3, 0), (4, 0), (3, 1), (4, 1)):
         first = next(
             (
@@ -123,8 +123,8 @@ def first_that_is_exact(run: Run) -> str:
         require(first >= tokens - reach, f"N = {tokens}, r = {reach}: {first} heads are exact")
         expected = tokens**2 - (0 if reach else tokens - 1)
         require(first == expected, f"N = {tokens}, r = {reach}: {first}, not {expected} heads")
-        seen.append(f"N = {tokens}, r = {reach}: {first}")
-    return "generic centres are exact first at H heads: " + "; ".join(seen)
+        summary.append(f"N = {tokens}, r = {reach}: {first}")
+    return "generic centres are exact first at H heads: " + "; ".join(summary)
 
 
 def combination(bases: list[int], widths: list[int], zeros: list[int]) -> list[int]:
@@ -177,7 +177,7 @@ def best_layers(run: Run) -> str:
     query is off by at least |μ_0|/Σ|μ_k/v_k|. The maps are those of least squares; the layer is
     applied to one-hot images in float64, which rounds by far less than this floor.
     """
-    seen = []
+    summary = []
     for alpha, centres, tokens in (
         (1.0, (0.0,), 4), (0.5, (0.0, 1.0), 6), (0.25, (-1.0, 0.0, 1.0), 8), (1.0, (0.0, 0.5), 5),
     ):  # fmt: skip
@@ -201,8 +201,10 @@ def best_layers(run: Run) -> str:
         error = float(np.abs(np.asarray(each(layer, images))[..., 0] - np.eye(tokens)).max())
         if not error >= floor > tokens * 2.0**-40 * (1 + np.abs(best).sum()):
             raise EvidenceFailed(f"α = {alpha}, {centres}: error {error:.3g}, floor {floor:.3g}")
-        seen.append(f"{len(centres)} heads, α = {alpha}, N = {tokens}: {error:.2g} ≥ {floor:.2g}")
-    return "; ".join(seen)
+        summary.append(
+            f"{len(centres)} heads, α = {alpha}, N = {tokens}: {error:.2g} ≥ {floor:.2g}"
+        )
+    return "; ".join(summary)
 
 
 def vandermonde(run: Run) -> str:
@@ -210,10 +212,13 @@ def vandermonde(run: Run) -> str:
     for count in range(1, 7):
         bases, _ = drawn(run, count, count=count)
         matrix = [[pow(x, 3 + i, PRIME) for i in range(count)] for x in bases]
-        found = int(nmod_mat(count, count, [x for row in matrix for x in row], PRIME).det())
+        determinant = int(nmod_mat(count, count, [x for row in matrix for x in row], PRIME).det())
         pairs = [bases[b] - bases[a] for b in range(count) for a in range(b)]
         expected = prod(pow(x, 3, PRIME) for x in bases) * prod(pairs) % PRIME
-        require(found == expected and found != 0, f"{count} bases: {found}, expected {expected}")
+        require(
+            determinant == expected and determinant != 0,
+            f"{count} bases: {determinant}, expected {expected}",
+        )
     return "up to 6 bases"
 
 

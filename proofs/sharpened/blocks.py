@@ -241,12 +241,12 @@ def relative(table, grid) -> np.ndarray:
 
 def turns(angles) -> np.ndarray:
     """Rotations [tokens, 4, 4] of two planes, by row and by column, from (cos, sin)."""
-    made = np.zeros((len(angles), 4, 4), dtype=np.asarray(angles).dtype) * angles[0][0][0]
+    rotations = np.zeros((len(angles), 4, 4), dtype=np.asarray(angles).dtype) * angles[0][0][0]
     for n, planes in enumerate(angles):
         for plane, (cosine, sine) in enumerate(planes):
             at = slice(2 * plane, 2 * plane + 2)
-            made[n, at, at] = np.array([[cosine, sine], [-sine, cosine]])
-    return made
+            rotations[n, at, at] = np.array([[cosine, sine], [-sine, cosine]])
+    return rotations
 
 
 def drawn_network(rng: np.random.Generator, heads: Sequence[int], grid: tuple[int, int]) -> dict:
@@ -293,18 +293,20 @@ def bound(heads: Sequence[int], residual: bool = True) -> int:
 
 def exact_ranks(run: Run) -> str:
     """Random networks modulo a prime: the rank is the bound, or what the tokens leave of it."""
-    seen = []
+    summary = []
     grids = (GRID,) if run.quick else (GRID, (1, 7), (2, 2), (1, 1))
     for heads, grid, residual in product(ENOUGH, grids, (True, False)):
         rng, count = run.rng(*heads, *grid), prod(grid)
         network, token = drawn_network(rng, heads, grid), rng.integers(1, PRIME, CHANNELS)
         nowhere, query = np.zeros((count, WIDTH), int), int(rng.integers(count))
-        found = modular_rank(derivative(MODULAR, network, token, nowhere, query, residual))
+        rank = modular_rank(derivative(MODULAR, network, token, nowhere, query, residual))
         expected = min(bound(heads, residual), count)
-        require(found == expected, f"{heads} on {grid}, residual {residual}: {found}")
+        require(rank == expected, f"{heads} on {grid}, residual {residual}: {rank}")
         if grid == GRID:
-            seen.append(f"{heads}: {found}{'' if residual else ' without'}")
-    return "heads of the blocks and rank, with and without residual connections: " + "; ".join(seen)
+            summary.append(f"{heads}: {rank}{'' if residual else ' without'}")
+    return "heads of the blocks and rank, with and without residual connections: " + "; ".join(
+        summary
+    )
 
 
 def flax_network(rng: np.random.Generator, heads: Sequence[int]):
@@ -389,45 +391,45 @@ def singular_values(run: Run, heads: Sequence[int], positions: Sequence[np.ndarr
         apply, network = flax_network(rng, heads)
         token = rng.normal(size=CHANNELS)
         image = jnp.asarray(np.stack([token] * prod(GRID)))
-        jacobian = jax.jit(jax.jacfwd(lambda *given: apply(*given)[query]))
+        jacobian = jax.jit(jax.jacfwd(lambda *args: apply(*args)[query]))
         jacobian = jacobian.lower(image, jnp.asarray(positions[0])).compile(FAST_COMPILE)
         for added in positions:
             slopes = np.asarray(jacobian(image, jnp.asarray(added)), np.float64)
             slopes = slopes.transpose(2, 0, 1).reshape(CHANNELS**2, -1)
             true = derivative(BALLS, network, exactly(token), exactly(added), query)
             distance = upper(arb(((exactly(slopes) - true) ** 2).sum()).sqrt())
-            found = np.linalg.svd(slopes, compute_uv=False)
-            yield found, distance + 100 * 2.0**-52 * float(found[0])
+            values = np.linalg.svd(slopes, compute_uv=False)
+            yield values, distance + 100 * 2.0**-52 * float(values[0])
 
 
 def flax_ranks(run: Run) -> str:
     """Flax transformers: the singular values beyond the bound vanish up to the derived error."""
-    seen = []
+    summary = []
     for heads in ENOUGH[:1] if run.quick else ENOUGH:
         ((values, error),) = singular_values(run, heads, [NOWHERE])
         most, beyond = bound(heads), float(values[bound(heads)])
         require(error <= 2.0**-26 * values[0], f"{heads}: half of the digits differ, by {error}")
         require(beyond <= error, f"{heads}: singular value {most + 1} is {beyond}, over {error}")
         require(values[most - 1] > error, f"{heads}: the rank is not shown to be {most}")
-        seen.append(
+        summary.append(
             f"{heads}: {most}, least {values[most - 1]:.0e}, next {beyond:.0e} ≤ {error:.0e}"
         )
-    return "heads of the blocks and rank; " + "; ".join(seen)
+    return "heads of the blocks and rank; " + "; ".join(summary)
 
 
 def positions_in_tokens(run: Run) -> str:
     """With a position added to each token, or to one alone, the bound is exceeded."""
-    seen = []
+    summary = []
     drawn = run.rng("positions").normal(size=NOWHERE.shape)
     class_token = np.where(np.arange(prod(GRID))[:, None] == prod(GRID) - 1, drawn, 0)
     for heads in ENOUGH[:1] if run.quick else ENOUGH[1:3]:
-        found = singular_values(run, heads, [drawn, class_token])
-        for name, (values, error) in zip(("positions", "a class token"), found, strict=True):
+        spectra = singular_values(run, heads, [drawn, class_token])
+        for name, (values, error) in zip(("positions", "a class token"), spectra, strict=True):
             rank, most = int((values > error).sum()), bound(heads)
             rank -= name != "positions"  # the class token's own column belongs to no offset
             require(rank > most, f"{name}, {heads}: rank {rank}, no more than {most}")
-            seen.append(f"{name}, {heads}: rank {rank} > {most}")
-    return "; ".join(seen)
+            summary.append(f"{name}, {heads}: rank {rank} > {most}")
+    return "; ".join(summary)
 
 
 def least_blocks(run: Run) -> str:
@@ -435,10 +437,10 @@ def least_blocks(run: Run) -> str:
     for size, channels, heads in product((1, 3, 5), (1, 2, 5), (1, 2, 3, 8)):
         kernel = run.rng(size, channels).integers(0, PRIME, (size**2, channels**2))
         rank = modular_rank(kernel)
-        found = count_blocks(size, heads, in_channels=channels, out_channels=channels)
-        enough = bound((heads,) * found) >= rank and (found > 0 or size == 1)
-        fewer = found and bound((heads,) * (found - 1)) >= rank
-        require(enough and (not fewer or found == 1), f"K = {size}, {channels}, {heads}: {found}")
+        blocks = count_blocks(size, heads, in_channels=channels, out_channels=channels)
+        enough = bound((heads,) * blocks) >= rank and (blocks > 0 or size == 1)
+        fewer = blocks and bound((heads,) * (blocks - 1)) >= rank
+        require(enough and (not fewer or blocks == 1), f"K = {size}, {channels}, {heads}: {blocks}")
     vit = count_blocks(27, 12, in_channels=768, out_channels=768)
     require(vit == 3 and vit.claim == "S.blocks", f"27 × 27 with 12 heads: {vit}")
     windows = [relative(np.arange(729).reshape(1, 27, 27), (14, 14))[0] == n for n in range(729)]

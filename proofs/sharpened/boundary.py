@@ -91,9 +91,11 @@ def nearest_is_unique(run: Run) -> str:
             best = best_scores(grid, shift)
             target = grid.query_positions + np.array(shift)
             clipped = np.clip(target, 0, np.array(sides) - 1)
-            wanted = np.zeros_like(best)
-            wanted[np.arange(len(best)), np.ravel_multi_index(tuple(clipped.T), sides)] = True
-            require((best == wanted).all(), f"grid {sides}, Δ = {shift}: not the clipped key alone")
+            expected = np.zeros_like(best)
+            expected[np.arange(len(best)), np.ravel_multi_index(tuple(clipped.T), sides)] = True
+            require(
+                (best == expected).all(), f"grid {sides}, Δ = {shift}: not the clipped key alone"
+            )
             outside += int((clipped != target).any(axis=1).sum())
     return f"{len(grids)} grids, 81 shifts, {outside} targets outside: the clipped key, alone"
 
@@ -108,7 +110,7 @@ def corrected_maps(maps: np.ndarray, uniform_weight: Fraction) -> list:
 
 def mean_in_fractions(run: Run) -> str:
     """The finite layer on the bare grid is the mean-padded convolution, in fractions."""
-    seen = []
+    summary = []
     for kernel_size, patch, grid in ((3, 1, (5, 6)), (5, 2, (2, 3)), (5, 1, (3, 4))):
         rng = run.rng(f"{kernel_size} {patch}")
         kernel = rng.integers(-9, 10, (kernel_size, kernel_size, 2, 2))
@@ -122,13 +124,13 @@ def mean_in_fractions(run: Run) -> str:
         result = np.broadcast_to(mean @ uniform, (*tokens.shape[:3], uniform.shape[1]))
         for offset, block in zip(patch_offsets(kernel_size, patch), blocks, strict=True):
             # (1-ε)S_δ + εJ inside, J outside: the mean in place of a missing token in (1-ε)S_δ.
-            seen_there = tokens_at(tokens * Fraction(1), offset, mean)
-            result = result + ((1 - uniform_weight) * seen_there + uniform_weight * mean) @ block
+            shifted = tokens_at(tokens * Fraction(1), offset, mean)
+            result = result + ((1 - uniform_weight) * shifted + uniform_weight * mean) @ block
         padded, divisor = token_padded_convolution(image, kernel, patch, "mean")
         if (result * divisor != cut_tokens(padded, patch)).any():
             raise EvidenceFailed(f"K = {kernel_size}, P = {patch}: not the mean-padded convolution")
-        seen.append(f"K = {kernel_size}, P = {patch} on {grid[0]} × {grid[1]}")
-    return "; ".join(seen) + ": equal, leak 2/7"
+        summary.append(f"K = {kernel_size}, P = {patch} on {grid[0]} × {grid[1]}")
+    return "; ".join(summary) + ": equal, leak 2/7"
 
 
 def six_by_seven(run: Run) -> str:
@@ -159,7 +161,7 @@ def limits_on_images(run: Run) -> str:
     N is 1024 or 64, so 1/N is exact, and so are multiples of 1/N up to 15,300 in 24 bits.
     """
     images = whole_images(run)
-    seen = []
+    summary = []
     for patch, size, encoding, outside, dtypes in CASES:
         kernel = integer_kernel(run.rng("kernel"), (size, size), 3, 2)
         padded, count = token_padded_convolution(images, kernel, patch, outside)
@@ -173,13 +175,13 @@ def limits_on_images(run: Run) -> str:
             equal(dtype, applied(layer, images, dtype, border="none"), padded / count)
             if patch == 1:
                 pad = jax.jit(partial(conv, padding=outside.upper()))
-                given = images.astype(dtype), kernel.astype(dtype)
-                equal(dtype, pad(*given), padded / count)
-        seen.append(
+                arrays = images.astype(dtype), kernel.astype(dtype)
+                equal(dtype, pad(*arrays), padded / count)
+        summary.append(
             f"P = {patch}, {outside}: equal in {', '.join(dtypes)}; off the padding of pixels "
             f"in {differ}, of zeros in {zeros} of {padded.size}"
         )
-    return f"{len(images)} images; " + "; ".join(seen)
+    return f"{len(images)} images; " + "; ".join(summary)
 
 
 def mean_patches_at_finite_parameters(run: Run) -> str:
@@ -187,7 +189,7 @@ def mean_patches_at_finite_parameters(run: Run) -> str:
     images = whole_images(run)
     kernel = integer_kernel(run.rng("kernel"), (5, 5), 3, 2)
     padded, count = token_padded_convolution(images, kernel, 4, "mean")
-    found, majorant = [], None
+    comparisons, majorant = [], None
     for dtype in FLOATS[:3]:
         ringed = converted(kernel, dtype, patch_size=4)
         layer = AttentionLayer(ringed.encoding, None, ringed.output, patch_size=(4, 4))
@@ -195,8 +197,9 @@ def mean_patches_at_finite_parameters(run: Run) -> str:
             majorant = majorant_of(layer, kernel, None, images)
         result = applied(layer, images, dtype)
         bound = layer_error_bound(layer, images.astype(dtype), majorant)
-        found.append(within(dtype, result, padded / count, bound))  # N = 64: the division is exact
-    return f"{len(images)} images, K = 5, P = 4, no ring; " + "; ".join(found)
+        expected = padded / count  # N = 64: the division is exact
+        comparisons.append(within(dtype, result, expected, bound))
+    return f"{len(images)} images, K = 5, P = 4, no ring; " + "; ".join(comparisons)
 
 
 CLAIM = Claim(

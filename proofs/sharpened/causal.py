@@ -110,15 +110,15 @@ LEAK = Fraction(1, 4)
 
 def is_expressed(weights: list[list[int]], tokens: int, taps: list[int]) -> bool:
     """Whether some maps make heads u_h(d) this convolution at every query with all taps, mod p."""
-    rows, wanted = [], []
+    rows, targets = [], []
     for query in range(len(taps) - 1, tokens):
         norms = [pow(sum(head[: query + 1]), -1, PRIME) for head in weights]
         for distance in range(query + 1):
             pairs = zip(weights, norms, strict=True)
             rows.append([head[distance] * norm % PRIME for head, norm in pairs])
-            wanted.append(taps[distance] if distance < len(taps) else 0)
+            targets.append(taps[distance] if distance < len(taps) else 0)
     flat = [x for row in rows for x in row]
-    both = [x for row, w in zip(rows, wanted, strict=True) for x in (*row, w)]
+    both = [x for row, w in zip(rows, targets, strict=True) for x in (*row, w)]
     left = nmod_mat(len(rows), len(weights), flat, PRIME).rank()
     return int(left) == int(nmod_mat(len(rows), len(weights) + 1, both, PRIME).rank())
 
@@ -148,7 +148,7 @@ def generic_linear(tokens: int, taps: int) -> int:
 
 def first_that_is_exact(run: Run) -> str:
     """The first H at which generic biases are exact, at least the bounds, and as the row says."""
-    seen, most = [], 2 if run.quick else 5
+    summary, most = [], 2 if run.quick else 5
     sizes = [(n, t, d) for t in (1, 2, 3) for d in range(t, t + 3) for n in range(d, d + most)]
     cases = [(n, t, d, n - d + 1, generic_clipped(n, t, d)) for n, t, d in sizes]
     lines = [(n, t) for t in (1, 2, 3) for n in range(t, t + most + 1)]
@@ -157,12 +157,12 @@ def first_that_is_exact(run: Run) -> str:
         taps = run.rng("taps", tokens, count).integers(1, 2**60, count).tolist()
         for heads in range(1, expected + 1):
             weights = clipped(run, heads, tokens, distance) if distance else None
-            found = is_expressed(weights or linear(run, heads, tokens), tokens, taps)
+            exact = is_expressed(weights or linear(run, heads, tokens), tokens, taps)
             name = f"N = {tokens}, T = {count}, " + (f"D = {distance}" if distance else "linear")
-            require(not found or heads >= bound, f"{name}: {heads} heads are exact")
-            require(found == (heads == expected), f"{name}: {heads} heads, {expected} expected")
-        seen.append(f"{name}: {expected} ≥ {bound}")
-    return f"{len(seen)} sizes, such as {seen[0]}; {seen[len(sizes) - 1]}; {seen[-1]}"
+            require(not exact or heads >= bound, f"{name}: {heads} heads are exact")
+            require(exact == (heads == expected), f"{name}: {heads} heads, {expected} expected")
+        summary.append(f"{name}: {expected} ≥ {bound}")
+    return f"{len(summary)} sizes, such as {summary[0]}; {summary[len(sizes) - 1]}; {summary[-1]}"
 
 
 def exact_row(query: int, distance: int | None) -> list[Fraction]:
@@ -176,22 +176,22 @@ def exact_row(query: int, distance: int | None) -> list[Fraction]:
 
 def layer_in_fractions(run: Run) -> str:
     """(c) in fractions: one set of maps for every length, with and without zeros before it."""
-    seen = 0
+    queries = 0
     for count in (1, 2, 3, 4):
         taps = [Fraction(x) for x in run.rng("taps", count).integers(-9, 10, count).tolist()]
         maps = [*(tap / (1 - LEAK) for tap in taps), -LEAK / (1 - LEAK) * sum(taps)]
         for tokens in range(1, 5 if run.quick else 9):
-            given = run.rng("tokens", count, tokens).integers(-9, 10, tokens).tolist()
+            values = run.rng("tokens", count, tokens).integers(-9, 10, tokens).tolist()
             for zeros in (0, count - 1):
-                keys = [0] * zeros + given
+                keys = [0] * zeros + values
                 for query in range(count - 1, len(keys)):
                     rows = [exact_row(query, d) for d in (*range(count), None)]
                     attended = [sum(a * x for a, x in zip(row, keys, strict=False)) for row in rows]
                     got = sum(x * m for x, m in zip(attended, maps, strict=True))
                     expected = sum(keys[query - d] * taps[d] for d in range(count))
                     require(got == expected, f"T = {count}, query {query}: {got}, not {expected}")
-                    seen += 1
-    return f"{seen} queries of 1 to 4 taps, ε = {LEAK}"
+                    queries += 1
+    return f"{queries} queries of 1 to 4 taps, ε = {LEAK}"
 
 
 def best_maps(encoding: BiasEncoding, tokens: int) -> tuple[float, float]:
@@ -229,7 +229,7 @@ def best_layers(run: Run) -> str:
     The multipliers of the proof annihilate every head and not the convolution, so that some entry
     is off by the floor at least. float64 rounds by far less.
     """
-    seen = []
+    summary = []
     tables = [np.array([[0.7]]), np.array([[2.0], [-1.0]]), np.array([[1.0, 0.5], [-0.5, 2.0]])]
     slopes = [np.array([1.0]), np.array([0.5, 1.0]), np.array([0.25, 0.5, 1.0])]
     cases = [("clipped", values, values.shape[1] + len(values)) for values in tables]
@@ -243,8 +243,8 @@ def best_layers(run: Run) -> str:
         error, rounding = best_maps(encoding, tokens)
         if not error >= floor > rounding:
             raise EvidenceFailed(f"{name}, {len(values)} heads: error {error:.3g}, floor {floor}")
-        seen.append(f"{name}, H = {len(values)}, N = {tokens}: {error:.2g} ≥ {floor:.2g}")
-    return "; ".join(seen)
+        summary.append(f"{name}, H = {len(values)}, N = {tokens}: {error:.2g} ≥ {floor:.2g}")
+    return "; ".join(summary)
 
 
 def five_heads(taps: int, tap: int, tokens: int) -> list[list[Fraction]]:
@@ -275,8 +275,8 @@ def fixed_biases(run: Run) -> str:
                 sum(w * row[e] / sum(row) for w, row in zip(maps, rows, strict=True))
                 for e in range(query + 1)
             ]
-            wanted = [Fraction(e == tap) for e in range(query + 1)]
-            require(put == wanted, f"T = {taps}, tap {tap}, query {query}: {put}")
+            expected = [Fraction(e == tap) for e in range(query + 1)]
+            require(put == expected, f"T = {taps}, tap {tap}, query {query}: {put}")
     return f"{len(cases)} taps, each of five heads, at all queries of {tokens} tokens"
 
 
@@ -312,7 +312,7 @@ def layers_on_images(run: Run) -> str:
     kernel = integer_kernel(run.rng("kernel"), (5,), 3, 4)
     ahead = np.zeros((4, *kernel.shape[1:]), int)  # a centred kernel that reads nothing later
     expected = exact_convolution(lines, np.concatenate([kernel, ahead]))
-    options, found = {"padding": "CAUSAL", "causal": True}, []
+    options, comparisons = {"padding": "CAUSAL", "causal": True}, []
     for dtype in DTYPES:
         limit = converted(kernel, dtype, form="limit", **options)
         one_hot = equal(dtype, applied(limit, lines, dtype), expected)
@@ -322,9 +322,9 @@ def layers_on_images(run: Run) -> str:
         )
         for backend in ("dense", "shift"):
             result = applied(layer, lines, dtype, backend=backend)
-            found.append(f"{backend} {within(dtype, result, expected, bound)}")
-        found.append(f"limit {one_hot}")
-    return f"{len(lines)} lines, {layer.heads} heads; " + "; ".join(found)
+            comparisons.append(f"{backend} {within(dtype, result, expected, bound)}")
+        comparisons.append(f"limit {one_hot}")
+    return f"{len(lines)} lines, {layer.heads} heads; " + "; ".join(comparisons)
 
 
 CLAIM = Claim(

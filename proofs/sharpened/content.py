@@ -134,11 +134,11 @@ def derivative_on_images(run: Run) -> str:
     kernel = copying_kernel(3, 3)
     fields, blocks = receptive_fields(images, 3, 1), output_blocks(kernel, 1)
     floor = floor_below(fields, flattened_blocks(blocks), 8)
-    wanted = fields.reshape(len(fields), -1) @ blocks.reshape(-1, blocks.shape[2])
-    best = least_squares_maps(fields, wanted, list(range(8)))
+    targets = fields.reshape(len(fields), -1) @ blocks.reshape(-1, blocks.shape[2])
+    best = least_squares_maps(fields, targets, list(range(8)))
     expected = exact_convolution(images, kernel)
     derivative = jax.jit(derivative_at)
-    seen, majorant = [], None
+    summary, majorant = [], None
     for dtype in ("float64", "bfloat16"):
         typed = jnp.asarray(images, dtype)
         plain = converted(kernel, dtype)
@@ -156,10 +156,10 @@ def derivative_on_images(run: Run) -> str:
         relative = relative_error(plain, grid, scores, exponent, working, result, False)
         bound = relative * majorant * (1 + 2.0**-20)
         bound += underflow_bound(plain, typed, grid, working, result, False)
-        found = within(dtype, derivative(layer, jnp.zeros_like(typed), typed), expected, bound)
+        comparison = within(dtype, derivative(layer, jnp.zeros_like(typed), typed), expected, bound)
 
         if dtype != "float64":
-            seen.append(found)
+            summary.append(comparison)
             continue
         full = converted(kernel, dtype, form="limit")
         fewer = AttentionLayer(
@@ -171,10 +171,10 @@ def derivative_on_images(run: Run) -> str:
         fewer = add_content(fewer, run.rng("content"), 3, dtype)
         linear = np.asarray(derivative(fewer, jnp.zeros_like(typed), typed), np.float64)
         inner = cut_tokens(linear, 1)[:, 1:-1, 1:-1].reshape(len(fields), -1)
-        squared = float(((inner - wanted) ** 2).sum(axis=1).mean())
+        squared = float(((inner - targets) ** 2).sum(axis=1).mean())
         require(squared > floor > 0, f"{dtype}: eight heads err by {squared}, the floor is {floor}")
-        seen.append(f"{found}, eight heads {squared:.4g}")
-    return f"{len(images)} pieces of 16 × 16, floor {floor:.2g}: " + "; ".join(seen)
+        summary.append(f"{comparison}, eight heads {squared:.4g}")
+    return f"{len(images)} pieces of 16 × 16, floor {floor:.2g}: " + "; ".join(summary)
 
 
 def forms_are_nonnegative(matrix: np.ndarray) -> bool:
@@ -256,7 +256,7 @@ def derivative_with_positions(
 
 def positions_in_the_values(run: Run) -> str:
     """One head, nine keys: rank 1 without positions in the values, D + 2 with them, D = 2, 3, 4."""
-    seen = []
+    summary = []
     for width in (2, 3, 4):
         numbers = np.random.default_rng(width)  # a generic choice; the rank is what is shown
         positions = numbers.integers(-2, 3, (9, width))
@@ -267,8 +267,8 @@ def positions_in_the_values(run: Run) -> str:
         ]
         if ranks != [1, width + 2]:
             raise EvidenceFailed(f"D = {width}: the ranks are {ranks}, expected 1 and {width + 2}")
-        seen.append(f"D = {width}: rank {ranks[0]}, with positions in the values {ranks[1]}")
-    return "one head's derivative at X = 0; " + "; ".join(seen)
+        summary.append(f"D = {width}: rank {ranks[0]}, with positions in the values {ranks[1]}")
+    return "one head's derivative at X = 0; " + "; ".join(summary)
 
 
 CLAIM = Claim(

@@ -108,16 +108,20 @@ def exponentials(encoding: RotaryEncoding, shifts: range) -> list[list[arb]]:
 
 def nothing_vanishes(run: Run) -> str:
     """The keys m + 1, …, m + H have a determinant that is not zero: N₀ ≤ m + H + 1 for these."""
-    seen = []
+    summary = []
     with ctx.workprec(PRECISION):
         for pairs, base, heads in ANGLES:
             encoding, reach = rotary(pairs, base, heads), heads // 2
             rows = exponentials(encoding, range(reach + 1, reach + heads + 2))
-            found = arb_mat(rows).det()
-            if found.contains(0):
-                raise EvidenceFailed(f"{pairs} pairs, base {base:g}: the determinant is {found}")
-            seen.append(f"{pairs} pairs, base {base:g}, H = {heads + 1}: {float(found.mid()):.2g}")
-    return "determinants " + "; ".join(seen)
+            determinant = arb_mat(rows).det()
+            if determinant.contains(0):
+                raise EvidenceFailed(
+                    f"{pairs} pairs, base {base:g}: the determinant is {determinant}"
+                )
+            summary.append(
+                f"{pairs} pairs, base {base:g}, H = {heads + 1}: {float(determinant.mid()):.2g}"
+            )
+    return "determinants " + "; ".join(summary)
 
 
 def least_error(encoding: RotaryEncoding, reach: int, tokens: int) -> tuple[arb, np.ndarray]:
@@ -131,38 +135,38 @@ def least_error(encoding: RotaryEncoding, reach: int, tokens: int) -> tuple[arb,
 
     rows = np.exp(np.asarray(encoding.shift_scores(np.arange(tokens)[:, None], tokens), float).T)
     far = rows[reach + 1 :]
-    found = linprog(
+    optimum = linprog(
         np.ones(2 * len(far)), A_eq=np.hstack([far.T, -far.T]), b_eq=rows[0], method="highs-ds"
     )
-    keys = np.argsort(-np.abs(found.x[: len(far)] - found.x[len(far) :]))[: rows.shape[1]]
+    keys = np.argsort(-np.abs(optimum.x[: len(far)] - optimum.x[len(far) :]))[: rows.shape[1]]
     table = exponentials(encoding, range(tokens))
     chosen = arb_mat([table[reach + 1 + int(key)] for key in keys]).transpose()
     solution = chosen.solve(arb_mat([[entry] for entry in table[0]]))
     total = sum((abs(solution[row, 0]) for row in range(len(keys))), arb(0))
-    return 1 / (1 + total), found.eqlin.marginals / (1 + found.fun)
+    return 1 / (1 + total), optimum.eqlin.marginals / (1 + optimum.fun)
 
 
 def half_of_a_tap(run: Run) -> str:
     """The error that no maps avoid grows with N, and is at most one half."""
-    seen = []
+    summary = []
     with ctx.workprec(PRECISION):
         for pairs, base, heads in ANGLES[:2]:
             last = arb(0)
             sizes = (10, 40, 100, 400)
             for tokens in sizes:
-                found, _ = least_error(rotary(pairs, base, heads), heads // 2, tokens)
-                inside = bool(found > last - arb(2) ** -40 and found < arb("0.5001"))
-                require(inside, f"{pairs} pairs, N = {tokens}: {found} after {last}")
-                last = found
+                error, _ = least_error(rotary(pairs, base, heads), heads // 2, tokens)
+                inside = bool(error > last - arb(2) ** -40 and error < arb("0.5001"))
+                require(inside, f"{pairs} pairs, N = {tokens}: {error} after {last}")
+                last = error
             expected = arb("0.499") if pairs == 2 else arb("0.39")
             require(bool(last > expected), f"{pairs} pairs: {last} on {sizes[-1]} tokens")
-            seen.append(f"{pairs} pairs, base {base:g}: {float(last.mid()):.4f} on {sizes[-1]}")
-    return "errors of at least, times the tap: " + "; ".join(seen)
+            summary.append(f"{pairs} pairs, base {base:g}: {float(last.mid()):.4f} on {sizes[-1]}")
+    return "errors of at least, times the tap: " + "; ".join(summary)
 
 
 def with_best_maps(run: Run) -> str:
     """The library's layer with the best maps for q = 0, on one-hot images: no error is smaller."""
-    seen = []
+    summary = []
     for (pairs, base, heads), tokens in zip(ANGLES, (40, 100, 24, 30), strict=True):
         encoding = rotary(pairs, base, heads)
         with ctx.workprec(PRECISION):
@@ -171,14 +175,14 @@ def with_best_maps(run: Run) -> str:
         scores = np.asarray(encoding.shift_scores(np.arange(tokens)[:, None], tokens), float)
         maps = best * np.exp(scores).sum(axis=1)
         layer = AttentionLayer(encoding, None, jnp.asarray(maps)[:, None, None], **LINE)
-        made = np.asarray(jax.jit(apply_attention)(layer, jnp.eye(tokens)[..., None]))[:, 0, 0]
+        response = np.asarray(jax.jit(apply_attention)(layer, jnp.eye(tokens)[..., None]))[:, 0, 0]
         # The kernel's other taps may be anything, so that only q's own key and those beyond count.
-        error = max(abs(made[0] - 1), np.abs(made[heads // 2 + 1 :]).max())
+        error = max(abs(response[0] - 1), np.abs(response[heads // 2 + 1 :]).max())
         slack = tokens * 2.0**-40 * (1 + np.abs(maps).sum())
         if not error + slack >= floor > slack or error > floor + slack:
             raise EvidenceFailed(f"{pairs} pairs, N = {tokens}: error {error}, least {floor}")
-        seen.append(f"{pairs} pairs, {heads + 1} heads, N = {tokens}: {error:.4f} ≥ {floor:.4f}")
-    return "; ".join(seen)
+        summary.append(f"{pairs} pairs, {heads + 1} heads, N = {tokens}: {error:.4f} ≥ {floor:.4f}")
+    return "; ".join(summary)
 
 
 def comb(period: int, amplitude: float) -> RotaryEncoding:
@@ -274,7 +278,7 @@ def periodic_heads(run: Run) -> str:
     With the normalisers and a ring of r zero tokens. Combs for the taps, a uniform head and p more
     span all functions of period p. On the bare grid two tokens are too many for r > 0 (S.padding).
     """
-    seen = []
+    summary = []
     for period, reach, ring in ((3, 0, 0), (4, 0, 0), (5, 1, 1), (7, 1, 1), (7, 2, 2), (5, 1, 0)):
         heads = [run.rng(period, h).integers(1, 2**60, period).tolist() for h in range(period)]
         combs = [[1 + (k == d % period) for k in range(period)] for d in range(-reach, reach + 1)]
@@ -282,14 +286,14 @@ def periodic_heads(run: Run) -> str:
         able = [n for n in range(1, period + reach + 4) if is_expressed(heads, reach, ring, n)]
         most = period - 2 * reach if ring == reach else 1
         require(able == [*range(1, most + 1)], f"p = {period}, r = {reach}: exact on N = {able}")
-        seen.append(f"p = {period}, r = {reach}, ring {ring}: N ≤ {most}")
-    return "exact on " + "; ".join(seen)
+        summary.append(f"p = {period}, r = {reach}, ring {ring}: N ≤ {most}")
+    return "exact on " + "; ".join(summary)
 
 
 def is_expressed(heads: list[list[int]], reach: int, ring: int, tokens: int) -> bool:
     """Whether some maps of these heads are the taps 2 + δ, |δ| ≤ r, on so many tokens."""
     rows: list[list[int]] = []
-    wanted: list[int] = []
+    targets: list[int] = []
     for query in range(tokens):
         keys = range(-ring, tokens + ring)
         table = [[head[(key - query) % len(head)] for head in heads] for key in keys]
@@ -297,8 +301,8 @@ def is_expressed(heads: list[list[int]], reach: int, ring: int, tokens: int) -> 
         for key, row in zip(keys, table, strict=True):
             if 0 <= key < tokens:
                 rows.append([a * n % PRIME for a, n in zip(row, norms, strict=True)])
-                wanted.append((5 + key - query) * (abs(key - query) <= reach))
-    both = [[*row, target] for row, target in zip(rows, wanted, strict=True)]
+                targets.append((5 + key - query) * (abs(key - query) <= reach))
+    both = [[*row, target] for row, target in zip(rows, targets, strict=True)]
     ranks = [
         int(nmod_mat(len(t), len(t[0]), [x for row in t for x in row], PRIME).rank())
         for t in (rows, both)

@@ -87,17 +87,17 @@ def other_sizes(run: Run) -> str:
     from convattn_check.reading import canonical
 
     sides = (1, 2, 3) if run.quick else (1, 2, 3, 4, 5)
-    seen = 0
+    checked = 0
     for size, image in product(product(sides, repeat=2), ((1, 1), (1, 3), (4, 2))):
         for patch, exact in ((1, True), (2, False), (3, True)):
             body = two_layers_body(size, patch, image, exact)
-            made = certificate("S.depth", "two_layers", "So many heads.", body)
-            verdict = check(canonical(made) + "\n")
+            document = certificate("S.depth", "two_layers", "So many heads.", body)
+            verdict = check(canonical(document) + "\n")
             # K = 1, and images as small as the reach, are cases of the mathematics, not the claim.
             if not verdict.accepted and verdict.code not in ("claim", "tokens"):
                 raise EvidenceFailed(f"K = {size}, P = {patch}, image {image}: {verdict.reason}")
-            seen += 1
-    return f"{seen} sizes, odd and even kernels, images from one token"
+            checked += 1
+    return f"{checked} sizes, odd and even kernels, images from one token"
 
 
 def drawn_layer(run: Run, salt: str, heads: int, queries: int) -> tuple[np.ndarray, np.ndarray]:
@@ -108,19 +108,19 @@ def drawn_layer(run: Run, salt: str, heads: int, queries: int) -> tuple[np.ndarr
 
 def composed_rank(run: Run) -> str:
     """Random layers, a skip connection among them: F̂ of the composition has rank H_1·H_2."""
-    seen = []
+    summary = []
     for one, two, skip in ((2, 3, False), (3, 3, False), (2, 3, True), (1, 4, True)):
         attention_1, maps_1 = drawn_layer(run, "one", one, 13)
         attention_2, maps_2 = drawn_layer(run, "two", two, 1)
         if skip:  # head 0 of layer 1 passes its token on
             attention_1[0], maps_1[0] = np.eye(13, dtype=int), np.eye(4, dtype=int)
-        seen_by = np.einsum("gqp,hpk->ghk", attention_2, attention_1).reshape(one * two, -1)
+        attention = np.einsum("gqp,hpk->ghk", attention_2, attention_1).reshape(one * two, -1)
         through = np.einsum("hic,gco->ghio", maps_1, maps_2).reshape(one * two, -1)
-        flat = through.T @ seen_by
-        found = exact_rank(flat)
-        require(found == one * two, f"{one} and {two} heads: rank {found}")
-        seen.append(f"{one} · {two} = {found}" + (" with a skip connection" if skip else ""))
-    return "rank " + ", ".join(seen)
+        flat = through.T @ attention
+        rank = exact_rank(flat)
+        require(rank == one * two, f"{one} and {two} heads: rank {rank}")
+        summary.append(f"{one} · {two} = {rank}" + (" with a skip connection" if skip else ""))
+    return "rank " + ", ".join(summary)
 
 
 def least_total(needed: int) -> int:
@@ -131,8 +131,8 @@ def least_total(needed: int) -> int:
 def totals(run: Run) -> str:
     """The least totals for the products K² and K² + 1."""
     for size in range(1, 41):
-        found = least_total(size**2), least_total(size**2 + 1)
-        require(found == (2 * size, 2 * size + 1), f"K = {size}: {found}")
+        totals = least_total(size**2), least_total(size**2 + 1)
+        require(totals == (2 * size, 2 * size + 1), f"K = {size}: {totals}")
     return "K ≤ 40: 2K and 2K + 1; K = 3: 6 and 7 heads"
 
 
@@ -148,20 +148,20 @@ def on_images(name: str, size: tuple[int, int], patch: int, exact: bool) -> Evid
         images = whole_images(run)[:4]
         kernel = integer_kernel(run.rng("kernel"), size, images.shape[-1], 4)
         expected = exact_convolution(images, kernel)
-        found = []
+        comparisons = []
         for dtype in DTYPES[:2] if exact else DTYPES:
-            given = jnp.asarray(images.astype(dtype))
+            tokens = jnp.asarray(images.astype(dtype))
             layers = conv_to_two_layers(
                 kernel.astype(dtype), patch_size=patch, form="exact" if exact else "limit"
             )
-            result = jax.jit(lambda layers, given: layers(given))(layers, given)
-            found.append(
-                within(dtype, result, expected, two_layers_bound(layers, given))
+            result = jax.jit(lambda layers, tokens: layers(tokens))(layers, tokens)
+            comparisons.append(
+                within(dtype, result, expected, two_layers_bound(layers, tokens))
                 if exact
                 else equal(dtype, result, expected)
             )
         first, second = layers.heads
-        return f"{len(images)} images, {first} + {second} heads; " + "; ".join(found)
+        return f"{len(images)} images, {first} + {second} heads; " + "; ".join(comparisons)
 
     assumes = ASSUMPTION if exact else UNDERFLOW
     return Evidence(name, Level.BOUNDED, check, assumes=assumes, quick=False)

@@ -101,12 +101,12 @@ def rational_layer(run: Run) -> str:
                 weights = [base ** (first + head) for base in chosen]
                 outside = Fraction(0 if limit else 1)
                 normaliser = sum(weights) + outside * (keys - 9)
-                seen = sum(w * x for w, x in zip(weights, field, strict=True))
-                seen += outside * (total - sum(field))
+                attended = sum(w * x for w, x in zip(weights, field, strict=True))
+                attended += outside * (total - sum(field))
                 value = normaliser * sum(
                     v * w for v, w in zip(coefficients, taps, strict=False)
                 )  # of the T offsets; the last column, of the node 1, belongs to none
-                result += seen / normaliser * value
+                result += attended / normaliser * value
             if result != int(expected[query]):
                 form = "limit" if limit else "finite"
                 raise EvidenceFailed(f"{form}, query {query}: {result}, not {expected[query]}")
@@ -135,7 +135,7 @@ def no_one_hot_head(run: Run) -> str:
 
 def conditioning(run: Run) -> str:
     """κ, recomputed from a linear system; and which dtypes the construction refuses."""
-    seen = []
+    summary = []
     for shape, accepted in (((3,), DTYPES[:2]), ((3, 3), DTYPES[:1]), ((5, 5), ())):
         count = int(np.prod(shape))
         nodes = [*map(Fraction, scalar_bases(count)), Fraction(1)]
@@ -166,8 +166,8 @@ def conditioning(run: Run) -> str:
             if built != sound:
                 raise EvidenceFailed(f"T = {count}: {dtype} was {'taken' if built else 'refused'}")
         names = ", ".join(accepted) or "no dtype"
-        seen.append(f"T = {count}: κ = {float(kappa):.2g}, {names}")
-    return "; ".join(seen) + "; all others are refused"
+        summary.append(f"T = {count}: κ = {float(kappa):.2g}, {names}")
+    return "; ".join(summary) + "; all others are refused"
 
 
 CLAIM = Claim(

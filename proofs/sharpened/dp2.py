@@ -50,7 +50,7 @@ def head_distance(alpha: int, target: int, count: int, keys: int):
 
 def distance_enclosed(run: Run) -> str:
     """0 < TV < (N - 1)e^-α for every head."""
-    seen = []
+    summary = []
     for count, keys in ((3, 34), (9, 100), (9, 1156), (25, 144)):
         for alpha in (1, 8, 46, 104, 128):
             worst = 0.0
@@ -64,8 +64,8 @@ def distance_enclosed(run: Run) -> str:
                             f"not between 0 and {vanishing}"
                         )
                     worst = max(worst, upper(distance))
-        seen.append(f"T = {count}, N = {keys}: TV < {worst:.2g} at α = {alpha}")
-    return "; ".join(seen)
+        summary.append(f"T = {count}, N = {keys}: TV < {worst:.2g} at α = {alpha}")
+    return "; ".join(summary)
 
 
 def feature_scores(numbers: np.ndarray, target: int) -> np.ndarray:
@@ -99,7 +99,7 @@ def first_inexact(dtype: str, factor: int, numbers: np.ndarray) -> int | None:
 
 def rounding_of_the_features(run: Run) -> str:
     """The n at which αn² is first rounded: by counting bits, and on this device in four dtypes."""
-    seen = []
+    summary = []
     for dtype, bits, last in EXACT:
         window = np.arange(max(0, last - 4000), last + 3)
         odd = [n * n // ((n * n) & -(n * n)) if n else 0 for n in map(int, window)]
@@ -116,10 +116,10 @@ def rounding_of_the_features(run: Run) -> str:
             third = first_inexact(dtype, 3, start)
             if third is None or not third <= last:
                 raise EvidenceFailed(f"{dtype}: α = 3 is exact up to n = {last} as well")
-            seen.append(f"{dtype}: to n = {last}, α = 3 only to {third - 1}")
+            summary.append(f"{dtype}: to n = {last}, α = 3 only to {third - 1}")
         else:
-            seen.append(f"{dtype}: to n = {last}")
-    return "n² is exact " + "; ".join(seen)
+            summary.append(f"{dtype}: to n = {last}")
+    return "n² is exact " + "; ".join(summary)
 
 
 CLAIM = Claim(

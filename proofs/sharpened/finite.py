@@ -79,14 +79,14 @@ def means_on_the_bare_grid(run: Run) -> str:
         np.broadcast_to(total, images.shape), kernel
     )
     expected = (pixels * present + missing) / pixels
-    found = []
+    comparisons = []
     for dtype in DTYPES:
         layer = converted(kernel, dtype)
         bare = replace(layer, ring=((0, 0), (0, 0)))
         result, typed = applied(bare, images, dtype), images.astype(dtype)
         bound = layer_error_bound(bare, typed, majorant_of(bare, kernel, None, images))
-        found.append(within(dtype, result, expected, bound + 2.0**-52 * np.abs(expected)))
-    return f"{len(images)} images, {layer.heads} heads, no ring; " + "; ".join(found)
+        comparisons.append(within(dtype, result, expected, bound + 2.0**-52 * np.abs(expected)))
+    return f"{len(images)} images, {layer.heads} heads, no ring; " + "; ".join(comparisons)
 
 
 def fast_back_end(run: Run) -> str:
@@ -98,18 +98,18 @@ def fast_back_end(run: Run) -> str:
     images = whole_images(run)
     kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)
     expected = exact_convolution(images, kernel)
-    found = []
+    comparisons = []
     for dtype, patch, uniform_weight in (("float32", 1, 0.1), ("bfloat16", 4, 0.25)):
         layer = converted(kernel, dtype, patch_size=patch, uniform_weight=uniform_weight)
         bound = finite_bound(layer, kernel, images, dtype)
         name = f"{dtype}, P = {patch}, ε = {uniform_weight}"
         result = applied(layer, images, dtype, backend="shift")
-        found.append(within(name, result, expected, bound))
+        comparisons.append(within(name, result, expected, bound))
     for dtype, patch in (("float32", 1), ("float16", 4)):
         layer = converted(kernel, dtype, patch_size=patch, form="limit")
         same = equal(dtype, applied(layer, images, dtype, backend="shift"), expected)
-        found.append(f"limit, P = {patch}: {same}")
-    return f"{len(images)} images, {layer.heads} heads; " + "; ".join(found)
+        comparisons.append(f"limit, P = {patch}: {same}")
+    return f"{len(images)} images, {layer.heads} heads; " + "; ".join(comparisons)
 
 
 def fast_gradients(run: Run) -> str:

@@ -98,15 +98,15 @@ def grouped_maps(rng: np.random.Generator, groups: int, heads: int, width: int) 
 
 def ranks(run: Run) -> str:
     """Layers of random rows: the maps that they make have rank G·d_H, however many heads."""
-    seen = []
+    summary = []
     for groups, heads, width in ((1, 9, 4), (2, 9, 4), (3, 5, 3), (2, 30, 5), (1, 40, 12)):
         rng = run.rng(groups, heads, width)
         rows = rng.integers(1, 99, (9, groups * heads))
-        made = np.tensordot(rows, grouped_maps(rng, groups, heads, width), 1)
-        found = rank(side_by_side(made))
-        require(found == groups * width, f"G = {groups}, d_H = {width}: rank {found}")
-        seen.append(f"{groups * heads} heads, {groups} · {width}: {found}")
-    return "; ".join(seen)
+        mixed = np.tensordot(rows, grouped_maps(rng, groups, heads, width), 1)
+        actual = rank(side_by_side(mixed))
+        require(actual == groups * width, f"G = {groups}, d_H = {width}: rank {actual}")
+        summary.append(f"{groups * heads} heads, {groups} · {width}: {actual}")
+    return "; ".join(summary)
 
 
 def twelve_groups(run: Run) -> str:
@@ -114,16 +114,16 @@ def twelve_groups(run: Run) -> str:
     sizes = {"patch_size": 16, "in_channels": 3, "out_channels": 3, "head_dim": 64}
     if not run.quick:
         maps = output_blocks(run.rng().integers(1, 1000, (3, 3, 3, 3)), 16)
-        found = rank(side_by_side(maps[[4, 0, 8]]))  # no more columns can raise it
-        require(found == 768, f"r_in = {found}")
+        actual = rank(side_by_side(maps[[4, 0, 8]]))  # no more columns can raise it
+        require(actual == 768, f"r_in = {actual}")
     counts = count_heads(3, **sizes, kv_groups=12)
-    told = int(counts.groups), int(counts.exact.sufficient), int(counts.exact.necessary)
-    require(told == (12, 120, 24), f"the library counts {told}")
+    numbers = int(counts.groups), int(counts.exact.sufficient), int(counts.exact.necessary)
+    require(numbers == (12, 120, 24), f"the library counts {numbers}")
     try:
-        told = str(count_heads(3, **sizes, kv_groups=11))
+        message = str(count_heads(3, **sizes, kv_groups=11))
     except ValueError as error:
-        told = str(error)
-    require("kv_groups=12 or more" in told, f"eleven groups: {told}")
+        message = str(error)
+    require("kv_groups=12 or more" in message, f"eleven groups: {message}")
     return "r_in = 768: twelve groups of width 64, 24 heads at least, 120 suffice; eleven refused"
 
 
@@ -133,7 +133,7 @@ def projected(run: Run) -> str:
     Three of four heads have a further map, outside of that plane, which the fourth takes back: its
     row is the sum of theirs, up to a scale that could as well be in its map.
     """
-    seen = 0
+    layers = 0
     rows = [[6, 3, 2, 1], [1, 6, 2, 3], [3, 1, 6, 2], [10, 10, 10, 6]]
     for case in range(3 if run.quick else 10):
         rng = run.rng(case)
@@ -146,12 +146,16 @@ def projected(run: Run) -> str:
         maps = basis @ rng.integers(-9, 10, (4, 2, 3)).astype(object) + wild
         shared = basis @ (left @ maps)
         parts = sum(basis[:, g, None] * (left @ maps)[:, g, None] for g in (0, 1))
-        for made in (shared, parts):
-            same = (np.tensordot(rows, made, (0, 0)) == np.tensordot(rows, maps, (0, 0))).all()
-            require(same and (made != maps).any(), f"case {case}: another layer, or the same maps")
-        seen += 1
-    require(seen > 0, "every basis was singular")
-    return f"{seen} layers with one map of two columns, and with two of one, in fractions"
+        for factorized in (shared, parts):
+            same = (
+                np.tensordot(rows, factorized, (0, 0)) == np.tensordot(rows, maps, (0, 0))
+            ).all()
+            require(
+                same and (factorized != maps).any(), f"case {case}: another layer, or the same maps"
+            )
+        layers += 1
+    require(layers > 0, "every basis was singular")
+    return f"{layers} layers with one map of two columns, and with two of one, in fractions"
 
 
 def flax_layer(dtype: str, values: np.ndarray, outputs: np.ndarray, sides: tuple[int, int]):
@@ -213,14 +217,16 @@ def on_images(run: Run) -> str:
     images = whole_images(run)[:4]
     kernel = integer_kernel(run.rng("kernel"), (SIZE, SIZE), 3, 3)
     tokens, exact = cut_tokens(images, PATCH), exact_convolution(images, kernel)
-    wanted = cut_tokens(exact, PATCH)
-    wanted = wanted.reshape(len(images), -1, wanted.shape[-1])
-    maps, seen = output_blocks(kernel, PATCH), []
+    expected = cut_tokens(exact, PATCH)
+    expected = expected.reshape(len(images), -1, expected.shape[-1])
+    maps, comparisons = output_blocks(kernel, PATCH), []
     for dtype, groups in product(("float64", "float32"), (3, 1)):
         with jax.enable_x64(True):
             result = flax_layer(dtype, *in_groups(maps, groups), tokens.shape[1:3])(tokens)
-        seen.append(f"{9 * groups} heads, {groups} value maps, {equal(dtype, result, wanted)}")
-    return f"{len(images)} images; " + "; ".join(seen)
+        comparisons.append(
+            f"{9 * groups} heads, {groups} value maps, {equal(dtype, result, expected)}"
+        )
+    return f"{len(images)} images; " + "; ".join(comparisons)
 
 
 def too_few_groups(run: Run) -> str:

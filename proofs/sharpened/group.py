@@ -115,30 +115,32 @@ def orbits_of(size: int, group: str) -> int:
 
 def ranks(run: Run) -> str:
     """Ranks of F over the rationals: of drawn filters they are ρ, of sparse ones no more."""
-    seen: dict[str, list[int]] = {}
+    ranks_by_case: dict[str, list[int]] = {}
     for group in ORDERS:
         for size in range(1, 6 if run.quick else 8):
             parts = multiplicities(size, group)
             if sum(d * m for d, m in parts) != size**2 or parts[0][1] != orbits_of(size, group):
                 raise EvidenceFailed(f"{group}: {parts} is not the space of {size} × {size} taps")
-            numbers = seen[f"{group}, K = {size}"] = []
+            numbers = ranks_by_case[f"{group}, K = {size}"] = []
             while not numbers or numbers[-1] < size**2:
                 n = len(numbers) + 1
-                filters = drawn(run, len(seen), n, shape=(size, size, 1, n))
+                filters = drawn(run, len(ranks_by_case), n, shape=(size, size, 1, n))
                 numbers.append(lifted_rank(size, group, n))
-                for given in (filters, np.where(abs(filters) > LARGEST // 3 * 2, filters, 0)):
-                    rank = exact_rank(lifted_kernel(given, group).reshape(size**2, -1))
-                    if rank > numbers[-1] or (rank < numbers[-1] and given is filters):
+                for kernels in (filters, np.where(abs(filters) > LARGEST // 3 * 2, filters, 0)):
+                    rank = exact_rank(lifted_kernel(kernels, group).reshape(size**2, -1))
+                    if rank > numbers[-1] or (rank < numbers[-1] and kernels is filters):
                         raise EvidenceFailed(f"{group}, K = {size}, n = {n}: {rank}, ρ {numbers}")
     known = {"p4, K = 3": [4, 8, 9], "p4m, K = 3": [7, 8, 9], "p4m, K = 5": [8, 15, 22, 23, 24, 25]}
     for name, expected in known.items():
-        require(seen[name] == expected, f"{name}: {seen[name]}, expected {expected}")
-    return "; ".join(f"{name}: {numbers}" for name, numbers in seen.items())
+        require(
+            ranks_by_case[name] == expected, f"{name}: {ranks_by_case[name]}, expected {expected}"
+        )
+    return "; ".join(f"{name}: {numbers}" for name, numbers in ranks_by_case.items())
 
 
 def limits(run: Run) -> str:
     """Heads in the limit against the means over the group, and against `count_heads`."""
-    found = {False: 0, True: 0}
+    cases = {False: 0, True: 0}
     for case in range(24 if run.quick else 80):
         group, size, count = list(ORDERS)[case % 2], 2 + case // 2 % 3, 1 + case // 6 % 3
         filters = drawn(run, case, shape=(size, size, 1, count))
@@ -154,13 +156,13 @@ def limits(run: Run) -> str:
             raise EvidenceFailed(f"{group}, K = {size}: {heads}, the means are {means.tolist()}")
         if heads.limit > counts.limit.necessary or heads.exact > counts.exact.necessary:
             raise EvidenceFailed(f"{group}, K = {size}: {heads}, more than {counts}")
-        found[one_sign] += 1
+        cases[one_sign] += 1
     for group, size, count, expected in (("p4", 3, 1, (5, 5)), ("p4m", 5, 6, (25, 26))):
         counts = count_heads(size, group=group, out_channels=count)
         numbers = counts.limit.necessary, counts.exact.necessary
         require(numbers == expected, f"{group}, {count} filters: {numbers}, expected {expected}")
-    require(min(found.values()) > 0, f"{found}: one side is untested")
-    return f"rank F in the limit for {found[True]} kernels, one more for {found[False]}"
+    require(min(cases.values()) > 0, f"{cases}: one side is untested")
+    return f"rank F in the limit for {cases[True]} kernels, one more for {cases[False]}"
 
 
 def heads_with_shared_maps(run: Run) -> str:
@@ -177,13 +179,13 @@ def heads_with_shared_maps(run: Run) -> str:
         rest = rest - lifted_kernel(filters, group).reshape(9, len(flat), -1)
         if rest.any() or maps.sum(axis=0).any():
             raise EvidenceFailed(f"{group}: {len(weights)} moved heads miss it by {rest.tolist()}")
-    given = drawn(run, 2, shape=(3, 3))
-    odd, first = given - given.T, np.zeros((3, 3), int)
+    kernel = drawn(run, 2, shape=(3, 3))
+    odd, first = kernel - kernel.T, np.zeros((3, 3), int)
     first[0], first[2, 1] = odd[0, [2, 1, 2]], -odd[1, 2]
-    weights = np.stack([first, first - given]) + 4 * LARGEST  # f_1 + c and c - f_2
+    weights = np.stack([first, first - kernel]) + 4 * LARGEST  # f_1 + c and c - f_2
     moved = lifted_kernel(weights.transpose(1, 2, 0)[:, :, None], "p4m").reshape(9, 2, 8)
-    wanted = lifted_kernel(given[:, :, None, None], "p4m").reshape(9, 8)
-    require((moved[:, 0] - moved[:, 1] == wanted).all(), "symmetric heads miss the lifted kernel")
+    expected = lifted_kernel(kernel[:, :, None, None], "p4m").reshape(9, 8)
+    require((moved[:, 0] - moved[:, 1] == expected).all(), "symmetric heads miss the lifted kernel")
     maps = len(np.unique(moved.reshape(9, -1), axis=1).T)
     require(maps == 8 and weights.min() > 0, f"{maps} maps, the least weight is {weights.min()}")
     return (
@@ -208,7 +210,7 @@ def layer_on_images(group: str, size: int, filters: int, heads: int, channels: i
         shape = (size, size, channels, filters)
         numbers = drawn(run, shape=shape) // 2**12  # exact in float32
         kernel, order = lifted_kernel(numbers, group), ORDERS[group]
-        known, apply, found = exact_convolution(images, kernel), jax.jit(apply_attention), []
+        known, apply, comparisons = exact_convolution(images, kernel), jax.jit(apply_attention), []
         turned = np.rot90(images, axes=(1, 2))
         views = [(images, known), (turned, moved_outputs(known, order, False))]
         if group == "p4m":
@@ -216,12 +218,13 @@ def layer_on_images(group: str, size: int, filters: int, heads: int, channels: i
         for dtype in ("float64", "float32"):
             layer = conv_to_attention(jnp.asarray(kernel, dtype), num_heads="min")
             require(layer.heads == heads, f"the layer has {layer.heads} heads, expected {heads}")
-            for given, expected in views:
-                majorant = given_kernel_majorant(layer, kernel, None, given)
-                typed = jnp.asarray(given, dtype)
+            for view, expected in views:
+                majorant = given_kernel_majorant(layer, kernel, None, view)
+                typed = jnp.asarray(view, dtype)
                 bound = mixture_error_bound(layer, typed, majorant)
-                found.append(within(dtype, apply(layer, typed), expected, bound))
-        return f"{len(images)} images, {heads} heads, {len(views)} views each: {'; '.join(found)}"
+                comparisons.append(within(dtype, apply(layer, typed), expected, bound))
+        summary = f"{len(images)} images, {heads} heads, {len(views)} views each: "
+        return summary + "; ".join(comparisons)
 
     name = f"{group}, {size} × {size}, {filters * channels} filters: {heads} heads"
     return Evidence(name, Level.BOUNDED, check, assumes=ASSUMPTION, quick=False)

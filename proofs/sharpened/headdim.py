@@ -119,31 +119,35 @@ def ranks_of_maps(run: Run) -> str:
         return [rank(block) for block in maps(kernel, patch).values()]
 
     for size, patch, channels in ((3, 2, 2), (5, 3, 1), (7, 2, 2), (3, 4, 3), (5, 4, 2)):
-        found = ranks_at(size, patch, channels)
+        actual = ranks_at(size, patch, channels)
         expected = map_widths((size,) * 2, (patch,) * 2, (1, 1), channels, channels)
-        require(found == expected, f"K = {size}, P = {patch}: ranks {found}, widths {expected}")
+        require(actual == expected, f"K = {size}, P = {patch}: ranks {actual}, widths {expected}")
     edge, corner, centre = 48, 3, 768
     expected = [corner, edge, corner, edge, centre, edge, corner, edge, corner]
-    found = ranks_at(3, 16, 3)
-    heads = sum(-(-one // 64) for one in found)
-    require(found == expected and heads == 20, f"K = 3, P = 16: ranks {found}, {heads} heads")
+    actual = ranks_at(3, 16, 3)
+    heads = sum(-(-one // 64) for one in actual)
+    require(actual == expected and heads == 20, f"K = 3, P = 16: ranks {actual}, {heads} heads")
     return f"K = 3, P = 16, three channels: ranks 768, 4 × 48, 4 × 3, so {heads} heads of 64"
 
 
 def matricisations(run: Run) -> str:
     """rk_in and rk_out of random kernels, against what the bounds take them to be at least."""
-    seen = []
-    for size, patch, given, made in (
+    summary = []
+    for size, patch, inputs, outputs in (
         (3, 2, 2, 2), (3, 4, 3, 3), (3, 1, 12, 1), (3, 1, 1, 12), (5, 2, 9, 1), (3, 2, 1, 3),
     ):  # fmt: skip
-        kernel = run.rng(size, patch, given, made).integers(1, 1000, (size, size, given, made))
+        kernel = run.rng(size, patch, inputs, outputs).integers(
+            1, 1000, (size, size, inputs, outputs)
+        )
         blocks = maps(kernel, patch).values()
-        found = rank(np.concatenate(list(blocks), axis=1)), rank(np.concatenate(list(blocks)))
-        least = matricisation_ranks((size,) * 2, (patch,) * 2, (1, 1), given, made)
-        if min(a - b for a, b in zip(found, least, strict=True)) < 0:
-            raise EvidenceFailed(f"K = {size}, P = {patch}, {given} → {made}: {found} < {least}")
-        seen.append(f"K = {size}, P = {patch}, {given} → {made}: {found[0]}, {found[1]}")
-    return "; ".join(seen)
+        ranks = rank(np.concatenate(list(blocks), axis=1)), rank(np.concatenate(list(blocks)))
+        least = matricisation_ranks((size,) * 2, (patch,) * 2, (1, 1), inputs, outputs)
+        if min(a - b for a, b in zip(ranks, least, strict=True)) < 0:
+            raise EvidenceFailed(
+                f"K = {size}, P = {patch}, {inputs} → {outputs}: {ranks} < {least}"
+            )
+        summary.append(f"K = {size}, P = {patch}, {inputs} → {outputs}: {ranks[0]}, {ranks[1]}")
+    return "; ".join(summary)
 
 
 def unit_maps(channels: int) -> list[np.ndarray]:
@@ -194,11 +198,11 @@ def diverging_maps(run: Run) -> str:
 
     Three are needed with bounded maps: M_0 + cM_1 has the determinant -1 for every c.
     """
-    wanted = {0: np.array([[0, 1], [1, 0]]), 1: np.array([[1, 0], [0, 0]])}
+    targets = {0: np.array([[0, 1], [1, 0]]), 1: np.array([[1, 0], [0, 0]])}
     for c in range(-5, 6):
-        m = wanted[0] + c * wanted[1]
+        m = targets[0] + c * targets[1]
         require(m[0, 0] * m[1, 1] - m[0, 1] * m[1, 0] == -1, f"M_0 + {c}·M_1 is singular")
-    seen = []
+    summary = []
     for scale in (10, 1000, 10**6):
         heads = two_for_three(scale)
         for weights, unit in heads:
@@ -207,13 +211,13 @@ def diverging_maps(run: Run) -> str:
             require(unit[0, 0] * unit[1, 1] == unit[0, 1] * unit[1, 0], "a head's map has rank two")
         distance = max(
             abs(entry)
-            for offset, m in wanted.items()
+            for offset, m in targets.items()
             for entry in (sum(w[offset] * unit for w, unit in heads) - m).ravel()
         )
         if distance > Fraction(2, scale):
             raise EvidenceFailed(f"ε = 1/{scale}: the maps differ by {float(distance):.3g}")
-        seen.append(f"ε = 1/{scale}: {float(distance):.2g}")
-    return "two heads of dimension one off the maps that take three by " + ", ".join(seen)
+        summary.append(f"ε = 1/{scale}: {float(distance):.2g}")
+    return "two heads of dimension one off the maps that take three by " + ", ".join(summary)
 
 
 def substitution(run: Run) -> str:
@@ -221,7 +225,7 @@ def substitution(run: Run) -> str:
 
     A determinant that is one whatever the c_δ are leaves no numbers c for which the rank falls.
     """
-    seen = []
+    summary = []
     for size, patch, channels in ((3, 2, 2), (3, 4, 3), (5, 3, 2), (3, 8, 3)):
         blocks = maps(triangular_kernel(size, channels, channels), patch)
         away = {offset: block for offset, block in blocks.items() if any(offset)}
@@ -234,10 +238,12 @@ def substitution(run: Run) -> str:
                 int(c) * block for c, block in zip(factors, away.values(), strict=True)
             )
             height = len(mixed)
-            found = int(nmod_mat(height, height, [int(x) for x in mixed.ravel()], PRIME).det())
-            require(found == 1, f"K = {size}, P = {patch}: determinant {found}")
-        seen.append(f"K = {size}, P = {patch}, C = {channels}")
-    return f"determinant one for all c drawn, with T - 1 independent maps: {'; '.join(seen)}"
+            determinant = int(
+                nmod_mat(height, height, [int(x) for x in mixed.ravel()], PRIME).det()
+            )
+            require(determinant == 1, f"K = {size}, P = {patch}: determinant {determinant}")
+        summary.append(f"K = {size}, P = {patch}, C = {channels}")
+    return f"determinant one for all c drawn, with T - 1 independent maps: {'; '.join(summary)}"
 
 
 def balanced_kernel(drawn: np.ndarray) -> np.ndarray:
@@ -249,30 +255,32 @@ def balanced_kernel(drawn: np.ndarray) -> np.ndarray:
 
 def balanced_kernels(run: Run) -> str:
     """P = 1: the maps add up to zero, and rk_in + rk_out is what the bound takes it to be."""
-    seen = []
-    for size, given, made in (((1, 2), 2, 2), ((3, 3), 3, 3), ((1, 3), 9, 2), ((2, 2), 1, 5)):
+    summary = []
+    for size, inputs, outputs in (((1, 2), 2, 2), ((3, 3), 3, 3), ((1, 3), 9, 2), ((2, 2), 1, 5)):
         kernel = balanced_kernel(
-            run.rng(*size, given, made).integers(1, 1000, (*size, given, made))
+            run.rng(*size, inputs, outputs).integers(1, 1000, (*size, inputs, outputs))
         )
-        taps = list(kernel.reshape(-1, given, made))
+        taps = list(kernel.reshape(-1, inputs, outputs))
         if sum(taps).any():
-            raise EvidenceFailed(f"K = {size}, {given} → {made}: the maps do not add up to zero")
-        found = rank(np.concatenate(taps, axis=1)), rank(np.concatenate(taps))
-        if found != balanced_ranks(size, (1, 1), (1, 1), given, made):
-            raise EvidenceFailed(f"K = {size}, {given} → {made}: ranks {found}")
-        seen.append(f"K = {size[0]} × {size[1]}, {given} → {made}: {found[0]} + {found[1]}")
-    return "; ".join(seen)
+            raise EvidenceFailed(
+                f"K = {size}, {inputs} → {outputs}: the maps do not add up to zero"
+            )
+        ranks = rank(np.concatenate(taps, axis=1)), rank(np.concatenate(taps))
+        if ranks != balanced_ranks(size, (1, 1), (1, 1), inputs, outputs):
+            raise EvidenceFailed(f"K = {size}, {inputs} → {outputs}: ranks {ranks}")
+        summary.append(f"K = {size[0]} × {size[1]}, {inputs} → {outputs}: {ranks[0]} + {ranks[1]}")
+    return "; ".join(summary)
 
 
 def heads_of_the_library(run: Run) -> str:
     """`conv_to_attention` with a head dimension takes as many heads as the maps split into."""
-    seen = []
+    summary = []
     for size, patch, channels, width in ((3, 4, 3, 16), (5, 2, 2, 3)):
         sizes = ((size,) * 2, (patch,) * 2, (1, 1), channels, channels)
         split = split_heads(*sizes, width)
         whole = -(-(patch**2) * channels // width)
         kernel = jax.ShapeDtypeStruct((size, size, channels, channels), "float32")
-        found = [
+        heads = [
             jax.eval_shape(
                 partial(
                     conv_to_attention,
@@ -284,10 +292,10 @@ def heads_of_the_library(run: Run) -> str:
             ).heads
             for exact in (False, True)
         ]
-        if found != [split, split + whole]:
-            raise EvidenceFailed(f"K = {size}, P = {patch}, d_H = {width}: {found}, {split}")
-        seen.append(f"K = {size}, P = {patch}, d_H = {width}: {found[0]} and {found[1]}")
-    return "; ".join(seen)
+        if heads != [split, split + whole]:
+            raise EvidenceFailed(f"K = {size}, P = {patch}, d_H = {width}: {heads}, {split}")
+        summary.append(f"K = {size}, P = {patch}, d_H = {width}: {heads[0]} and {heads[1]}")
+    return "; ".join(summary)
 
 
 CLAIM = Claim(

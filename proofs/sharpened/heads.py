@@ -159,13 +159,13 @@ def generic_ranks(run: Run) -> str:
             if (2 * patch - 1) ** axes * pairs > 150:
                 continue
             kernels = rng.integers(1, 10**6, (pairs, *(size,) * axes))
-            found = rank(flattened(kernels, patch))
-            if found != predicted(size, patch, pairs, axes):
+            actual = rank(flattened(kernels, patch))
+            if actual != predicted(size, patch, pairs, axes):
                 raise EvidenceFailed(
-                    f"{axes} axes, K = {size}, P = {patch}, D = {pairs}: rank {found}, predicted "
+                    f"{axes} axes, K = {size}, P = {patch}, D = {pairs}: rank {actual}, predicted "
                     f"{predicted(size, patch, pairs, axes)}"
                 )
-            full = found == (2 * reach(size, patch) + 1) ** axes
+            full = actual == (2 * reach(size, patch) + 1) ** axes
             counts["offsets" if full else "rows"] += 1
     require(all(counts.values()), f"one term of the minimum was never the smaller: {counts}")
     return (
@@ -218,22 +218,22 @@ def window_kernel(size: int, patch: int, centre: int) -> np.ndarray:
 def window_centres(size: int, patch: int, pairs: int) -> list[int]:
     """From the left, without gaps; the last one ends where the offsets end."""
     m = reach(size, patch)
-    wanted = min(pairs, -(-(2 * m + 1) // (2 * patch - 1)))
-    left = [-m + (patch - 1) + n * (2 * patch - 1) for n in range(wanted)]
+    count = min(pairs, -(-(2 * m + 1) // (2 * patch - 1)))
+    left = [-m + (patch - 1) + n * (2 * patch - 1) for n in range(count)]
     return [min(centre, m - (patch - 1)) for centre in left]
 
 
 def windows(run: Run) -> str:
     """The kernels of the proof for m ≥ P: their ranks on one axis, packed and covering on two."""
-    seen = 0
+    lines = 0
     for patch, size, pairs in product((1, 2, 3), range(3, 22, 2), (1, 2, 3, 4, 9)):
         if reach(size, patch) < patch:
             continue
         line = [window_kernel(size, patch, c) for c in window_centres(size, patch, pairs)]
-        found = rank(flattened(np.stack(line), patch))
-        if found != predicted(size, patch, pairs, 1):
-            raise EvidenceFailed(f"one axis, K = {size}, P = {patch}, D = {pairs}: rank {found}")
-        seen += 1
+        actual = rank(flattened(np.stack(line), patch))
+        if actual != predicted(size, patch, pairs, 1):
+            raise EvidenceFailed(f"one axis, K = {size}, P = {patch}, D = {pairs}: rank {actual}")
+        lines += 1
     squares = 0
     for patch, size in ((1, 3), (2, 5), (2, 9), (2, 13), (3, 13), (3, 19)):
         m = reach(size, patch)
@@ -242,11 +242,11 @@ def windows(run: Run) -> str:
         for number in {(2 * m + 1) // (2 * patch - 1), -(-(2 * m + 1) // (2 * patch - 1))}:
             line = [window_kernel(size, patch, c) for c in window_centres(size, patch, number)]
             grid = np.stack([np.multiply.outer(a, b) for a in line for b in line])
-            found = rank([[x % PRIME for x in row] for row in flattened(grid, patch)])
-            if found != predicted(size, patch, number**2, 2):
-                raise EvidenceFailed(f"K = {size}, P = {patch}, D = {number**2}: rank {found}")
+            actual = rank([[x % PRIME for x in row] for row in flattened(grid, patch)])
+            if actual != predicted(size, patch, number**2, 2):
+                raise EvidenceFailed(f"K = {size}, P = {patch}, D = {number**2}: rank {actual}")
             squares += 1
-    return f"{seen} sizes on one axis, {squares} packings and covers of two"
+    return f"{lines} sizes on one axis, {squares} packings and covers of two"
 
 
 def offsets_of(side: int, m: int) -> set[tuple[int, int]]:
@@ -324,10 +324,10 @@ def other_sizes(run: Run) -> str:
     proved = 0
     for number, (size, patch, dilation, pairs) in enumerate(OTHER_SIZES):
         kernels = run.rng(number).integers(1, 10**6, (pairs, *size))
-        found = rank(flattened_axes(kernels, patch, dilation))
+        actual = rank(flattened_axes(kernels, patch, dilation))
         said = generic_rank(size, patch, dilation, pairs)
-        if not found == said.least == said.most:
-            raise EvidenceFailed(f"K = {size}, P = {patch}, d = {dilation}: rank {found}, {said}")
+        if not actual == said.least == said.most:
+            raise EvidenceFailed(f"K = {size}, P = {patch}, d = {dilation}: rank {actual}, {said}")
         proved += said.proved
     return f"{len(OTHER_SIZES)} sizes, {proved} of them by the proof"
 
@@ -341,9 +341,9 @@ def zeros_keep_it_down(run: Run) -> str:
         for column in zip(*table, strict=True)
         if any(column)
     ]
-    found, most = rank(table), term_rank(columns)
-    if (len(columns), found, most) != (6, 4, 4):
-        raise EvidenceFailed(f"{len(columns)} offsets, rank {found}, term rank {most}")
+    actual, most = rank(table), term_rank(columns)
+    if (len(columns), actual, most) != (6, 4, 4):
+        raise EvidenceFailed(f"{len(columns)} offsets, rank {actual}, term rank {most}")
     return "K = 2 × 3, P = 1 × 4: six offsets, rank and term rank four"
 
 
@@ -354,15 +354,15 @@ def one_tap_kernels(size: int) -> np.ndarray:
 
 def one_pattern(run: Run) -> str:
     """The one-tap kernels, stacked, have a one-hot row for every offset."""
-    seen = []
+    summary = []
     for size, patch in ((3, 1), (3, 4), (5, 2), (7, 2)):
         table = flattened(one_tap_kernels(size), patch)
         offsets = (2 * reach(size, patch) + 1) ** 2
         single = {row.index(1) for row in table if sum(row) == 1}
         if len(single) != offsets or rank(table) != offsets:
             raise EvidenceFailed(f"K = {size}, P = {patch}: {len(single)} of {offsets} offsets")
-        seen.append(f"K = {size}, P = {patch}: {offsets}")
-    return "one-hot rows for all offsets; " + ", ".join(seen)
+        summary.append(f"K = {size}, P = {patch}: {offsets}")
+    return "one-hot rows for all offsets; " + ", ".join(summary)
 
 
 def copying_line(size: int) -> np.ndarray:
@@ -392,18 +392,18 @@ def fewer_heads_on_rows(run: Run) -> str:
     floor = floor_below(fields, columns, needed - 1)
 
     def interior(result: np.ndarray) -> np.ndarray:
-        made = np.asarray(result).reshape(len(rows), -1, patch * size)
-        return made[:, m:-m].reshape(len(fields), -1)
+        interior_tokens = np.asarray(result).reshape(len(rows), -1, patch * size)
+        return interior_tokens[:, m:-m].reshape(len(fields), -1)
 
-    kept = list(range(needed - 1))
-    best = least_squares_maps(fields, interior(exact), kept)
-    found, errors = [], []
+    remaining = list(range(needed - 1))
+    best = least_squares_maps(fields, interior(exact), remaining)
+    comparisons, errors = [], []
     for dtype in DTYPES:
         full = converted(kernel, dtype, patch_size=patch, encoding="bias", form="limit")
         require(full.heads == needed, f"the layer has {full.heads} heads, expected {needed}")
-        found.append(equal(dtype, applied(full, rows, dtype), exact))
+        comparisons.append(equal(dtype, applied(full, rows, dtype), exact))
         fewer = replace(
-            full, encoding=full.encoding.take_heads(kept), output=jnp.asarray(best, dtype)
+            full, encoding=full.encoding.take_heads(remaining), output=jnp.asarray(best, dtype)
         )
         result = applied(fewer, rows, dtype)
         error = interior(np.asarray(result, np.float64)) - interior(exact)
@@ -416,7 +416,7 @@ def fewer_heads_on_rows(run: Run) -> str:
         errors.append(squared)
     return (
         f"{len(rows)} rows, {len(fields)} receptive fields; {needed} heads: "
-        + ", ".join(found)
+        + ", ".join(comparisons)
         + f"; any {needed - 1} heads: mean squared error > {floor:.2g}; one-hot ones at the first "
         f"{needed - 1} offsets: {min(errors):.4g} to {max(errors):.4g}"
     )

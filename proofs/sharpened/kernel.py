@@ -91,11 +91,11 @@ def exact_mixture_layer(
     tokens = cut_tokens(images, patch_size).astype(object)
     keys = (tokens.shape[1] + 2 * ring) * (tokens.shape[2] + 2 * ring)
     everything = tokens.sum(axis=(1, 2), keepdims=True)
-    seen = [tokens_at(tokens, offset) for offset in offsets]
+    shifted = [tokens_at(tokens, offset) for offset in offsets]
     total: np.ndarray | int = 0
     for row, block in zip(weights, blocks, strict=True):
         mixed = everything + sum(
-            (keys * w * part for w, part in zip(row, seen, strict=True)), Fraction(0)
+            (keys * w * part for w, part in zip(row, shifted, strict=True)), Fraction(0)
         )
         total = total + (mixed / (keys * (1 + sum(row, Fraction(0))))) @ block
     return np.asarray(total)
@@ -121,7 +121,7 @@ def given_kernel_on_images(
         images = whole_images(run)
         bias = run.rng("bias").integers(-8, 9, kernel.shape[-1])
         expected = exact_convolution(images, kernel) + bias
-        found, majorant = [], None
+        comparisons, majorant = [], None
         for dtype in dtypes:
             layer = given_kernel_layer(
                 jnp.asarray(kernel, dtype), jnp.asarray(bias, dtype), patch_size=patch_size
@@ -132,8 +132,8 @@ def given_kernel_on_images(
                 majorant = given_kernel_majorant(layer, kernel, bias, images)
             bound = mixture_error_bound(layer, typed, majorant)
             result = jax.jit(apply_attention)(layer, typed)
-            found.append(within(dtype, result, expected, bound))
-        return f"{len(images)} images, {heads} heads; " + "; ".join(found)
+            comparisons.append(within(dtype, result, expected, bound))
+        return f"{len(images)} images, {heads} heads; " + "; ".join(comparisons)
 
     return Evidence(name, Level.BOUNDED, check, assumes=ASSUMPTION, quick=quick)
 
@@ -147,7 +147,7 @@ def random_kernel(rng: np.random.Generator, size: int, channels: tuple[int, int]
 
 def layer_in_fractions(run: Run) -> str:
     """ρ + 1 heads in exact arithmetic, on images of several sizes, all with the same weights."""
-    cases, seen = 6 if run.quick else 18, set()
+    cases, shapes = 6 if run.quick else 18, set()
     for case in range(cases):
         rng = run.rng(case)
         size, patch = ((3, 1), (3, 2), (5, 2))[case % 3]
@@ -165,11 +165,11 @@ def layer_in_fractions(run: Run) -> str:
         for sides in ((1, 2), (3, 2)):
             image = rng.integers(0, 256, (1, sides[0] * patch, sides[1] * patch, kernel.shape[2]))
             ring = offsets[-1][0]
-            found = exact_mixture_layer(image, patch, weights, maps, offsets, ring)
-            if (found != cut_tokens(exact_convolution(image, kernel), patch)).any():
+            result = exact_mixture_layer(image, patch, weights, maps, offsets, ring)
+            if (result != cut_tokens(exact_convolution(image, kernel), patch)).any():
                 raise EvidenceFailed(f"case {case}: {len(weights)} heads miss the convolution")
-        seen.add((size, patch, rank))
-    return f"{cases} kernels, (K, P, ρ) among {sorted(seen)}: ρ + 1 heads are the convolution"
+        shapes.add((size, patch, rank))
+    return f"{cases} kernels, (K, P, ρ) among {sorted(shapes)}: ρ + 1 heads are the convolution"
 
 
 def alternatives(run: Run) -> str:
@@ -212,7 +212,7 @@ def towards_the_limit(run: Run) -> str:
     keys = 20  # the nine offsets first
     y, b, u = (np.full(keys, Fraction(entry), object) for entry in (0, 0, 2))
     y[4], b[3], b[5] = Fraction(1), Fraction(1), Fraction(-1)
-    wanted = np.concatenate([flattened, np.zeros((2, keys - 9), int)], axis=1)
+    targets = np.concatenate([flattened, np.zeros((2, keys - 9), int)], axis=1)
     rests, values = [], []
     for epsilon in (Fraction(1, 10**n) for n in range(1, 6)):
         rows = [y + epsilon * u, y + epsilon * (b + u)]
@@ -221,14 +221,14 @@ def towards_the_limit(run: Run) -> str:
             raise EvidenceFailed(f"ε = {epsilon}: a weight is not positive")
         maps = [flattened[:, 4] - flattened[:, 3] / epsilon, flattened[:, 3] / epsilon]
         maps = [part * row.sum() for part, row in zip(maps, rows, strict=True)]
-        rest = sum(np.outer(m, a) for m, a in zip(maps, attention, strict=True)) - wanted
+        rest = sum(np.outer(m, a) for m, a in zip(maps, attention, strict=True)) - targets
         if (rest != epsilon * np.outer(flattened[:, 4], u)).any():
             raise EvidenceFailed(f"ε = {epsilon}: the rest is {rest}")
         rests.append(max(abs(entry) for entry in rest.ravel()))
         values.append(max(abs(entry) for part in maps for entry in part))
     if not (rests[-1] * 1000 < rests[0] and values[-1] > 1000 * values[0]):
         raise EvidenceFailed(f"the rests are {rests}, the values {values}")
-    found = {
+    counts = {
         name: (heads.rank, heads.limit, heads.bounded, heads.exact)
         for name in ("box", "laplace", "sobel", "cross")
         for heads in [count_heads_of_kernel(named_kernel(name))]
@@ -239,8 +239,8 @@ def towards_the_limit(run: Run) -> str:
         "sobel": (2, 3, 3, 3),
         "cross": (2, 2, 3, 3),
     }
-    require(found == expected, f"(ρ, limit, bounded, exact) are {found}, expected {expected}")
-    return f"rest {rests[0]} to {rests[-1]}, values {values[0]} to {values[-1]}; {found}"
+    require(counts == expected, f"(ρ, limit, bounded, exact) are {counts}, expected {expected}")
+    return f"rest {rests[0]} to {rests[-1]}, values {values[0]} to {values[-1]}; {counts}"
 
 
 LOW_RANK = np.einsum(

@@ -70,20 +70,20 @@ PRINTED = ("C20.lemma3-hard.json", "C20.lemma3-softmax.json", "C20.lemma3-lemma2
 
 def printed_counterexamples(run: Run) -> str:
     """Where C20's condition says yes wrongly, the stacked one says no; no taps are reached."""
-    seen = []
+    summary = []
     for name in PRINTED:
         body = json.loads((run.certificates / name).read_text("ascii"))["body"]
         (pixels,), (size,) = body["pixels"], body["kernel_size"]
         heads = [head_rows(head, pixels) for head in body["heads"]]
         taps = tap_matrices(size, pixels)
-        found = spans_hold(heads, taps), shared_map_exists(heads, taps)
-        if found != (True, False):
-            raise EvidenceFailed(f"{name}: (printed condition, stacked condition) are {found}")
+        conditions = spans_hold(heads, taps), shared_map_exists(heads, taps)
+        if conditions != (True, False):
+            raise EvidenceFailed(f"{name}: (printed condition, stacked condition) are {conditions}")
         ones = np.eye(size, dtype=int)[:, :, None, None]
         reached = [solve_value_maps(heads, taps, kernel) is not None for kernel in ones]
         require(not all(reached), f"{name}: value maps for every single tap exist")
-        seen.append(f"{name[11:-5]} {len(heads)} heads, {sum(reached)} of {size} taps reached")
-    return "; ".join(seen)
+        summary.append(f"{name[11:-5]} {len(heads)} heads, {sum(reached)} of {size} taps reached")
+    return "; ".join(summary)
 
 
 def sequence_maps(kernel: np.ndarray, patch: int) -> np.ndarray:
@@ -180,7 +180,7 @@ def mixtures_on_images(run: Run) -> str:
         ]
     )
     expected = exact_convolution(images, kernel)
-    seen, majorant = [], None
+    comparisons, majorant = [], None
     for dtype in DTYPES:
         maps = token_maps(jnp.asarray(kernel, dtype), geometry)
         layer = mixture_layer(drawn, shared, maps, geometry)
@@ -190,8 +190,10 @@ def mixtures_on_images(run: Run) -> str:
             majorant = np.asarray(jax.jit(apply_attention)(wide, typed))
         result = jax.jit(apply_attention)(layer, typed)
         bound = mixture_error_bound(layer, typed, majorant)
-        seen.append(within(dtype, result, expected, bound))
-    return f"{len(images)} images, {layer.heads} heads of random mixtures; " + "; ".join(seen)
+        comparisons.append(within(dtype, result, expected, bound))
+    return f"{len(images)} images, {layer.heads} heads of random mixtures; " + "; ".join(
+        comparisons
+    )
 
 
 CLAIM = Claim(

@@ -132,14 +132,14 @@ SHAPES = ((1, 2, 3, 2), (2, 1, 1, 1), (3, 2, 2, 2), (4, 3, 2, 2), (3, 2, 3, 1), 
 
 def hankel_ranks(run: Run) -> str:
     """Between Tρ and T·min(d_in, d_out), in integers."""
-    seen = []
+    summary = []
     for case, shape in enumerate(SHAPES):
         count, inputs, outputs, last = shape
-        found = rational_rank(hankel(draw_taps(run, case, *shape)).tolist())
+        rank = rational_rank(hankel(draw_taps(run, case, *shape)).tolist())
         most = count * min(inputs, outputs)
-        require(count * last <= found <= most, f"T, d_in, d_out, ρ = {shape}: rank {found}")
-        seen.append(f"{found} of {count * last} to {most}")
-    return "; ".join(seen)
+        require(count * last <= rank <= most, f"T, d_in, d_out, ρ = {shape}: rank {rank}")
+        summary.append(f"{rank} of {count * last} to {most}")
+    return "; ".join(summary)
 
 
 def realised(taps: np.ndarray) -> tuple[list, list, list]:
@@ -179,10 +179,10 @@ def ring_register(taps: np.ndarray, tokens: int, spare: int) -> tuple[np.ndarray
     write = np.zeros((tokens, inputs, slots * inputs), int)
     read = np.zeros((tokens, slots * inputs, outputs), int)
     for q in range(tokens):
-        kept = np.ones(slots, int)
+        mask = np.ones(slots, int)
         if q >= count and (q - count) % (spare + 1) == 0:
-            kept[[(q + ahead) % slots for ahead in range(spare + 1)]] = 0
-        step[q] = np.kron(np.diag(kept), one)
+            mask[[(q + ahead) % slots for ahead in range(spare + 1)]] = 0
+        step[q] = np.kron(np.diag(mask), one)
         write[q, :, q % slots * inputs :][:, :inputs] = one
         for j in range(min(count, q + 1)):
             read[q, (q - j) % slots * inputs :][:inputs] = taps[j]
@@ -201,7 +201,7 @@ def response(step: np.ndarray, write: np.ndarray, read: np.ndarray) -> np.ndarra
     return maps
 
 
-def wanted(taps: np.ndarray, tokens: int) -> np.ndarray:
+def target_map(taps: np.ndarray, tokens: int) -> np.ndarray:
     """The same of the convolution."""
     maps = np.zeros((tokens, tokens, *taps.shape[1:]), int)
     for token in range(tokens):
@@ -212,12 +212,12 @@ def wanted(taps: np.ndarray, tokens: int) -> np.ndarray:
 
 def forgetting(run: Run) -> str:
     """Registers that clear 1 to 4 slots at a time: exact, never below (3), and equal to it at 1."""
-    seen = []
+    summary = []
     for case, (count, inputs, outputs) in enumerate(((1, 2, 2), (2, 1, 3), (3, 2, 2), (4, 2, 3))):
         taps = draw_taps(run, case, count, inputs, outputs, min(inputs, outputs))
         for spare, tokens in ((0, 2 * count - 1), (0, 4 * count + 1), (1, 4 * count), (3, 17)):
             step, write, read = ring_register(taps, tokens, spare)
-            exact = (response(step, write, read) == wanted(taps, tokens)).all()
+            exact = (response(step, write, read) == target_map(taps, tokens)).all()
             require(exact, f"T = {count}, N = {tokens}, {spare} spare slots: another map")
             numbers = step.shape[1]
             lost = sum(
@@ -227,8 +227,8 @@ def forgetting(run: Run) -> str:
             require(numbers + lost >= bound, f"{numbers} + {lost} is below {bound}")
             if spare == 0 and inputs <= outputs:
                 require(numbers + lost == bound, f"{numbers} + {lost}, expected {bound}")
-            seen.append(f"{numbers} + {lost} ≥ {bound}")
-    return "state and losses: " + "; ".join(seen)
+            summary.append(f"{numbers} + {lost} ≥ {bound}")
+    return "state and losses: " + "; ".join(summary)
 
 
 def completed(taps: np.ndarray, tokens: int) -> tuple[np.ndarray, np.ndarray]:
@@ -249,23 +249,23 @@ def completed(taps: np.ndarray, tokens: int) -> tuple[np.ndarray, np.ndarray]:
 
 def completions(run: Run) -> str:
     """However the maps to earlier outputs are filled in, the rank is N - T + 1 or more."""
-    seen = []
+    summary = []
     for case, (count, tokens) in enumerate(((1, 4), (2, 5), (3, 8), (4, 12))):
         rng = run.rng("fill", case)
         taps = rng.integers(-2, 3, count)
         taps[-1] = 1
         phi, psi = completed(taps, tokens)
         whole, known = phi @ psi, np.tril(np.ones((tokens, tokens), bool))
-        expected = wanted(taps[:, None, None], tokens)[..., 0, 0].T
+        expected = target_map(taps[:, None, None], tokens)[..., 0, 0].T
         require((whole == expected)[known].all(), f"T = {count}, N = {tokens}: another map")
         for _ in range(20 if run.quick else 200):
             filled = np.where(known, expected, rng.integers(0, PRIME, (tokens, tokens)))
             least = rank_modulo(filled)
             require(least >= tokens - count + 1, f"T = {count}, N = {tokens}: rank {least}")
-        found = rank_modulo(whole)
-        require(found == tokens - count + 1, f"T = {count}, N = {tokens}: rank {found}")
-        seen.append(f"T = {count}, N = {tokens}: {found}")
-    return "features attained: " + "; ".join(seen)
+        rank = rank_modulo(whole)
+        require(rank == tokens - count + 1, f"T = {count}, N = {tokens}: rank {rank}")
+        summary.append(f"T = {count}, N = {tokens}: {rank}")
+    return "features attained: " + "; ".join(summary)
 
 
 def recurrent_layer(step: Array, write: Array, read: Array, tokens: Array) -> Array:
@@ -275,8 +275,8 @@ def recurrent_layer(step: Array, write: Array, read: Array, tokens: Array) -> Ar
     def times(rows: Array, matrix: Array) -> Array:
         return jnp.matmul(rows, matrix, precision="highest", preferred_element_type=wide)
 
-    def advance(state: Array, given: tuple[Array, ...]) -> tuple[Array, Array]:
-        a, b, c, x = given
+    def advance(state: Array, inputs: tuple[Array, ...]) -> tuple[Array, Array]:
+        a, b, c, x = inputs
         state = (times(state, a) + times(x, b)).astype(tokens.dtype)
         return state, times(state, c).astype(tokens.dtype)
 
@@ -307,18 +307,20 @@ def layers_on_images(run: Run) -> str:
     taps = draw_taps(run, 0, 4, 3, 4, 3)
     expected = exact_convolution(rows, causal_kernel(taps))
     register = ring_register(taps, rows.shape[1], 0)
-    run_layer, attend, found = jax.jit(recurrent_layer), jax.jit(linear_attention), []
+    run_layer, attend, comparisons = jax.jit(recurrent_layer), jax.jit(linear_attention), []
     for dtype in DTYPES:
         typed = (jnp.asarray(part, dtype) for part in (*register, rows))
-        found.append(equal(dtype, run_layer(*typed), expected))
+        comparisons.append(equal(dtype, run_layer(*typed), expected))
     box = np.ones(4, int)
     phi, psi = completed(box, rows.shape[1])
     require(len(psi) == 29 and np.abs(phi).max() == 1, f"{len(psi)} features, {np.abs(phi).max()}")
     blurred = exact_convolution(rows, causal_kernel(box[:, None, None] * np.eye(3, dtype=int)))
     for dtype in DTYPES[:2]:
         result = attend(*(jnp.asarray(part, dtype) for part in (phi, psi, rows)))
-        found.append(f"attention, {equal(dtype, result, blurred)}")
-    return f"{len(rows)} rows of 32 tokens, 12 state numbers, then 29 features; " + ", ".join(found)
+        comparisons.append(f"attention, {equal(dtype, result, blurred)}")
+    return f"{len(rows)} rows of 32 tokens, 12 state numbers, then 29 features; " + ", ".join(
+        comparisons
+    )
 
 
 def least_distance(matrix: np.ndarray) -> float:
@@ -345,33 +347,35 @@ def one_number_too_few(run: Run) -> str:
     they differ from Γ by its distance from such matrices. What is computed in float64 differs from
     those maps by γ_m times the layer with absolute values, m = (N + 1)(n + d_in + 1) roundings.
     """
-    run_layer, seen = jax.jit(recurrent_layer), []
+    run_layer, summary = jax.jit(recurrent_layer), []
     for case, (count, inputs, outputs) in enumerate(((2, 1, 1), (3, 2, 2), (4, 3, 4))):
         taps, tokens = draw_taps(run, case, count, inputs, outputs, inputs), 2 * count - 1
         floor, numbers = least_distance(hankel(taps)), count * inputs - 1
         parts = [np.broadcast_to(x, (tokens, *x.shape)) for x in truncated(taps, numbers)]
         unit = np.eye(tokens * inputs).reshape(-1, tokens, inputs)
-        made, majorant = (
+        response_map, majorant = (
             np.asarray(run_layer(*map(jnp.asarray, both), jnp.asarray(unit))).reshape(
                 tokens, inputs, tokens, outputs
             )
             for both in (parts, [np.abs(part) for part in parts])
         )
         block = np.s_[count - 1 :: -1, :, count - 1 :]
-        error = made[block].reshape(count * inputs, -1) - hankel(taps)
+        error = response_map[block].reshape(count * inputs, -1) - hankel(taps)
         roundings = (tokens + 1) * (numbers + inputs + 1) * 2.0**-53
         slack = 2 * roundings * float(np.linalg.norm(majorant[block]))
-        found = float(np.linalg.norm(error))
-        require(found + slack >= floor > 10 * slack, f"{numbers} numbers: {found}, floor {floor}")
-        seen.append(f"{numbers} numbers: {found:.3g} ≥ {floor:.3g}")
-    return "; ".join(seen)
+        distance = float(np.linalg.norm(error))
+        require(
+            distance + slack >= floor > 10 * slack, f"{numbers} numbers: {distance}, floor {floor}"
+        )
+        summary.append(f"{numbers} numbers: {distance:.3g} ≥ {floor:.3g}")
+    return "; ".join(summary)
 
 
 def with_content(parts: tuple[Array, ...], slopes: tuple[Array, ...], tokens: Array) -> Array:
     """A layer whose matrices are those of the positions plus linear functions of the token."""
 
-    def advance(state: Array, given: tuple[Array, ...]) -> tuple[Array, Array]:
-        a, b, c, x = given
+    def advance(state: Array, inputs: tuple[Array, ...]) -> tuple[Array, Array]:
+        a, b, c, x = inputs
         a, b, c = (
             m + jnp.einsum("i,i...->...", x, s) for m, s in zip((a, b, c), slopes, strict=True)
         )

@@ -86,9 +86,9 @@ def draw_normalized(
 
 def normalized(layer: Normalized, image: np.ndarray) -> np.ndarray:
     """(W * x - m)·γ/√(v + ε) + β at every stride-th pixel of one image."""
-    found = _padded_sum(layer.kernel.astype(object), image)
-    found = (found - layer.mean) * (layer.scale / layer.deviation) + layer.shift
-    return found[:: layer.stride, :: layer.stride]
+    pixels = _padded_sum(layer.kernel.astype(object), image)
+    pixels = (pixels - layer.mean) * (layer.scale / layer.deviation) + layer.shift
+    return pixels[:: layer.stride, :: layer.stride]
 
 
 def attended(uniform_weight: Fraction) -> Layer:
@@ -117,8 +117,8 @@ def attended(uniform_weight: Fraction) -> Layer:
         taken = kernel.sum(axis=(0, 1)) * (-uniform_weight / (1 - uniform_weight))
         total = total + uniform @ (tokens @ taken)
         bias = layer.shift - layer.mean * factor
-        found = (total + bias).reshape(rows, columns, -1)
-        return found[:: layer.stride, :: layer.stride]
+        output = (total + bias).reshape(rows, columns, -1)
+        return output[:: layer.stride, :: layer.stride]
 
     return apply
 
@@ -146,10 +146,10 @@ def exact_logits(
         layers: `stem`, `first`, `second`, `shortcut`.
         layer: How a layer is computed, `normalized` or `attended(leak)`.
     """
-    found = np.maximum(layer(layers["stem"], image.astype(object)), 0)
-    branch = layer(layers["second"], np.maximum(layer(layers["first"], found), 0))
-    found = np.maximum(branch + layer(layers["shortcut"], found), 0)
-    pixels = found.reshape(-1, found.shape[2])
+    activations = np.maximum(layer(layers["stem"], image.astype(object)), 0)
+    branch = layer(layers["second"], np.maximum(layer(layers["first"], activations), 0))
+    activations = np.maximum(branch + layer(layers["shortcut"], activations), 0)
+    pixels = activations.reshape(-1, activations.shape[2])
     return (pixels.sum(axis=0) * Fraction(1, len(pixels))) @ classifier.astype(object)
 
 
@@ -160,7 +160,7 @@ def fractions(run: Run) -> str:
     sizes["shortcut"] = (1, 3, 2, 2)
     layers = {name: draw_normalized(rng, *size) for name, size in sizes.items()}
     classifier = rng.integers(-5, 6, (2, 3))
-    found = []
+    summary = []
     for side, uniform_weight in zip(((4, 4), (3, 5)), LEAKS, strict=True):
         image = rng.integers(-4, 5, (*side, 2))
         expected = exact_logits(layers, classifier, image, normalized)
@@ -171,10 +171,10 @@ def fractions(run: Run) -> str:
             )
         if len(set(expected.tolist())) == 1:
             raise EvidenceFailed(f"all logits are {expected[0]}, which compares nothing")
-        found.append(
+        summary.append(
             f"{side[0]} × {side[1]} pixels, ε = {uniform_weight}: ({', '.join(map(str, logits))})"
         )
-    return "logits equal as fractions: " + "; ".join(found)
+    return "logits equal as fractions: " + "; ".join(summary)
 
 
 def float32_logits(run: Run) -> str:
@@ -188,22 +188,22 @@ def float32_logits(run: Run) -> str:
     channels = np.full(3, 0.5)
     images = run.rng("images").integers(0, 256, (2, 8, 8, 3)).astype(np.uint8)
     function = image_function(model, channels, channels / 2)
-    found = attention_of(function, images, uniform_weight=0.25).report
-    shares = {layer.path: (layer.difference or 0) / (layer.bound or 0.0) for layer in found.layers}
+    report = attention_of(function, images, uniform_weight=0.25).report
+    shares = {layer.path: (layer.difference or 0) / (layer.bound or 0.0) for layer in report.layers}
     worst = max(shares, key=shares.__getitem__)
-    if not found.passed or found.bound is None:
+    if not report.passed or report.bound is None:
         raise EvidenceFailed(
-            f"logits differ by {found.difference:.3g}, the bound is {found.bound}; {worst} is at "
+            f"logits differ by {report.difference:.3g}, the bound is {report.bound}; {worst} is at "
             f"{shares[worst]:.3g} of its own"
         )
     spread = float(np.ptp(np.asarray(function(images)), axis=1).min())
-    if not found.bound < spread / 8:
+    if not report.bound < spread / 8:
         raise EvidenceFailed(
-            f"the bound {found.bound:.3g} says little of logits {spread:.3g} apart"
+            f"the bound {report.bound:.3g} says little of logits {spread:.3g} apart"
         )
     return (
-        f"{len(found.layers)} layers, logits {spread:.2g} apart differ by at most "
-        f"{found.difference:.2g}, {len(found.entries)} of them bounded by {found.bound:.2g}; "
+        f"{len(report.layers)} layers, logits {spread:.2g} apart differ by at most "
+        f"{report.difference:.2g}, {len(report.entries)} of them bounded by {report.bound:.2g}; "
         f"{worst} reaches {shares[worst]:.2g} of its own"
     )
 

@@ -72,29 +72,29 @@ def matrix(rows: Sequence[Sequence[object]]) -> fmpq_mat:
     return fmpq_mat(len(rows), len(rows[0]), [entry for row in rows for entry in row])
 
 
-def columns(given: fmpq_mat, chosen: Sequence[int]) -> fmpq_mat:
+def columns(entries: fmpq_mat, chosen: Sequence[int]) -> fmpq_mat:
     """Some of its columns."""
-    return matrix([[row[j] for j in chosen] for row in given.tolist()])
+    return matrix([[row[j] for j in chosen] for row in entries.tolist()])
 
 
-def rows(given: fmpq_mat, chosen: Sequence[int]) -> fmpq_mat:
+def rows(entries: fmpq_mat, chosen: Sequence[int]) -> fmpq_mat:
     """Some of its rows."""
-    table = given.tolist()
+    table = entries.tolist()
     return matrix([table[i] for i in chosen])
 
 
-def pivots(given: fmpq_mat) -> tuple[fmpq_mat, list[int]]:
+def pivots(entries: fmpq_mat) -> tuple[fmpq_mat, list[int]]:
     """The rows of its reduced echelon form that are not zero, and the columns of its pivots."""
-    form, rank = given.rref()
+    form, rank = entries.rref()
     table = form.tolist()[:rank]
     return matrix(table), [next(j for j, entry in enumerate(row) if entry) for row in table]
 
 
-def null_space(given: fmpq_mat) -> fmpq_mat:
+def null_space(entries: fmpq_mat) -> fmpq_mat:
     """A basis of the z with given · z = 0, as columns."""
-    form, leading = pivots(given)
-    free = [j for j in range(given.ncols()) if j not in leading]
-    basis = [[fmpq(0)] * len(free) for _ in range(given.ncols())]
+    form, leading = pivots(entries)
+    free = [j for j in range(entries.ncols()) if j not in leading]
+    basis = [[fmpq(0)] * len(free) for _ in range(entries.ncols())]
     for at, j in enumerate(free):
         basis[j][at] = fmpq(1)
         for i, row in zip(leading, form.tolist(), strict=True):
@@ -185,7 +185,7 @@ def random_maps(run: Run, size: int, patch: int, channels: int) -> tuple[np.ndar
 
 def exact_heads(run: Run) -> str:
     """In fractions: M_0 exactly at 0, M_δ up to a multiple of t at δ, and ranks of d at most."""
-    seen = []
+    summary = []
     for size, patch, channels, width in SIZES[:1] if run.quick else SIZES:
         blocks, centre = random_maps(run, size, patch, channels)
         maps = [matrix([[fmpq(int(e)) for e in row] for row in block]) for block in blocks]
@@ -197,30 +197,32 @@ def exact_heads(run: Run) -> str:
             sides = (*pieces.sides, pieces.rank)
             expected = number_of_heads(pieces.ranks, n, sides, width)
             require(len(heads) == expected, f"P = {patch}: {len(heads)} heads, not {expected}")
-            widest = max(given.rank() for _, given in heads)
+            widest = max(value_map.rank() for _, value_map in heads)
             require(widest <= width, f"P = {patch}: a map has rank {widest} > {width}")
             zero = 0 * middle
-            total = sum((given for _, given in heads), start=zero)
+            total = sum((value_map for _, value_map in heads), start=zero)
             require(total == middle, f"P = {patch}, t = {t}: M_0 is not met")
             ratio = fmpq(t.numerator**2, t.denominator**2)
             off = fmpq(0)
-            for offset, wanted in enumerate(maps):
-                put = sum((ratio * given for at, given in heads if at == offset), start=zero)
-                off = max([off, *(abs(e) for row in (put - wanted).tolist() for e in row)])
+            for offset, target in enumerate(maps):
+                put = sum(
+                    (ratio * value_map for at, value_map in heads if at == offset), start=zero
+                )
+                off = max([off, *(abs(e) for row in (put - target).tolist() for e in row)])
             errors.append(off)
         require(errors[0] > 0 and 1000 * errors[1] <= errors[0], f"P = {patch}: errors {errors}")
-        seen.append(f"K = {size}, P = {patch}, {channels} channels, d_H = {width}: {len(heads)}")
-    return f"heads {'; '.join(seen)}; errors fall with √ε"
+        summary.append(f"K = {size}, P = {patch}, {channels} channels, d_H = {width}: {len(heads)}")
+    return f"heads {'; '.join(summary)}; errors fall with √ε"
 
 
-def rank_modulo(given: np.ndarray) -> int:
+def rank_modulo(entries: np.ndarray) -> int:
     """Modulo a prime, so at most that over the rationals."""
-    return int(nmod_mat(*given.shape, [int(e) for e in given.ravel()], PRIME).rank())
+    return int(nmod_mat(*entries.shape, [int(e) for e in entries.ravel()], PRIME).rank())
 
 
 def at_width_of_a_transformer(run: Run) -> str:
     """The ranks at P = 16, three channels, of one kernel and so of almost all."""
-    seen = []
+    summary = []
     for size, expected in ((3, 15),) if run.quick else ((3, 15), (9, 25)):
         blocks, centre = random_maps(run, size, 16, 3)
         middle, away = blocks[centre], np.delete(blocks, centre, axis=0)
@@ -234,12 +236,12 @@ def at_width_of_a_transformer(run: Run) -> str:
         require(sides == (len(first), len(last)), f"P and Q have the ranks {sides}")
         sides = (*sides, rank_modulo(met))
         heads = number_of_heads(ranks, n, sides, 64)
-        given = {"patch_size": 16, "in_channels": 3, "out_channels": 3, "head_dim": 64}
-        known = count_heads(size, **given).limit.sufficient
-        found = f"K = {size}: n = {n}, Σ = {sum(ranks)}, ranks {sides}: {heads} heads"
-        require(heads == expected < known, f"{found}, expected {expected}; S.width has {known}")
-        seen.append(f"{found}, where S.width has {known}")
-    return "; ".join(seen)
+        options = {"patch_size": 16, "in_channels": 3, "out_channels": 3, "head_dim": 64}
+        known = count_heads(size, **options).limit.sufficient
+        case = f"K = {size}: n = {n}, Σ = {sum(ranks)}, ranks {sides}: {heads} heads"
+        require(heads == expected < known, f"{case}, expected {expected}; S.width has {known}")
+        summary.append(f"{case}, where S.width has {known}")
+    return "; ".join(summary)
 
 
 CLAIM = Claim(

@@ -62,7 +62,7 @@ def fills_on_images(run: Run) -> str:
     """5 × 5 kernels, on pixels and on patches that do not divide the image: NumPy's pads."""
     images = whole_images(run)[:, :, :30]
     kernel = integer_kernel(run.rng("kernel"), (5, 5), 3, 4)
-    zeros, found = exact_convolution(images, kernel), []
+    zeros, comparisons = exact_convolution(images, kernel), []
     for padding, mode in FILLS.items():
         expected = exact_convolution(images, kernel, mode=mode)
         require((expected != zeros).any(), f"{padding}: nothing differs from zeros")
@@ -73,8 +73,8 @@ def fills_on_images(run: Run) -> str:
         typed = images.astype(np.float32)
         bound = layer_error_bound(layer, typed, majorant_of(layer, kernel, None, images))
         line = within("float32", applied(layer, images, "float32"), expected, bound)
-        found.append(f"{padding} equal in the limit, {layer.heads} heads at finite M: {line}")
-    return f"{len(images)} images of 32 × 30; " + "; ".join(found)
+        comparisons.append(f"{padding} equal in the limit, {layer.heads} heads at finite M: {line}")
+    return f"{len(images)} images of 32 × 30; " + "; ".join(comparisons)
 
 
 def mean_on_images(run: Run) -> str:
@@ -85,14 +85,14 @@ def mean_on_images(run: Run) -> str:
     ring = np.broadcast_to(total, (len(images), 32, 34, 3)).copy()
     ring[:, 1:-1, 1:-1] = pixels * images
     expected = exact_convolution(ring, kernel)[:, 1:-1, 1:-1] / pixels
-    found = []
+    comparisons = []
     for dtype, patch in (("float32", 1), ("bfloat16", 4)):
         layer = converted(kernel, dtype, patch_size=patch, padding="MEAN")
         typed = images.astype(dtype)
         bound = layer_error_bound(layer, typed, majorant_of(layer, kernel, None, images))
         bound = bound + 2.0**-52 * np.abs(expected)
-        found.append(within(dtype, applied(layer, images, dtype), expected, bound))
-    return f"{len(images)} images of 30 × 32; " + "; ".join(found)
+        comparisons.append(within(dtype, applied(layer, images, dtype), expected, bound))
+    return f"{len(images)} images of 30 × 32; " + "; ".join(comparisons)
 
 
 def xlas_own_paddings(run: Run) -> str:
@@ -135,13 +135,13 @@ def causal_rows(run: Run) -> str:
     for tap in range(4):
         back = 2 * (3 - tap)
         expected[:, back:] += rows[:, : rows.shape[1] - back] @ kernel[tap]
-    found = []
+    comparisons = []
     for patch in (1, 3):
         options = {"patch_size": patch, "dilation": 2, "padding": "CAUSAL"}
         layer = converted(kernel, "float32", form="limit", **options)
         same = equal("float32", applied(layer, rows, "float32"), expected)
-        found.append(f"P = {patch}: {same}")
-    return f"{len(rows)} rows, K = 4, d = 2; " + "; ".join(found)
+        comparisons.append(f"P = {patch}: {same}")
+    return f"{len(rows)} rows, K = 4, d = 2; " + "; ".join(comparisons)
 
 
 CLAIM = Claim(

@@ -103,9 +103,11 @@ def dimensions(run: Run) -> str:
     sides = (3, 5) if run.quick else (1, 3, 5, 7)
     cases = list(product(product(sides, repeat=2), product((1, 2, 4, 7), repeat=2)))
     for kernel, grid in cases:
-        found = len(bare_zero_padding_basis(kernel, grid))
+        dimension = len(bare_zero_padding_basis(kernel, grid))
         expected = prod(kernel) - prod(map(min, grid, kernel)) + 1
-        require(found == expected, f"K = {kernel} on {grid} tokens: {found}, not {expected}")
+        require(
+            dimension == expected, f"K = {kernel} on {grid} tokens: {dimension}, not {expected}"
+        )
     four = len(bare_zero_padding_basis((5, 5), (4, 4)))
     require(four == 10, f"K = 5 on 4 × 4 tokens: {four} dimensions, not 10")
     for kernel, patch, grid, expected in PATCH_SPACES:
@@ -130,7 +132,7 @@ def heads_in_fractions(maps: np.ndarray, inside: np.ndarray, uniform_weight: Fra
 
 def layer_in_fractions(run: Run) -> str:
     """The layer of the proof equals the zero-padded convolution, at every query, in fractions."""
-    uniform_weight, seen = Fraction(1, 3), []
+    uniform_weight, summary = Fraction(1, 3), []
     for size in SMALL:
         (side, _), patch, grid = size
         kernel = exceptions(run, size, (2, 2))
@@ -157,8 +159,8 @@ def layer_in_fractions(run: Run) -> str:
                     ] + uniform_weight * mean
                 result = result + row @ block
             require((result == expected[number]).all(), f"{size}, query {query}: the layer differs")
-        seen.append(f"K = {side}, P = {patch} on {grid[0]} × {grid[1]}")
-    return "; ".join(seen) + ": equal at every query, leak 1/3"
+        summary.append(f"K = {side}, P = {patch} on {grid[0]} × {grid[1]}")
+    return "; ".join(summary) + ": equal at every query, leak 1/3"
 
 
 def other_kernels_are_refused(run: Run) -> str:
@@ -169,12 +171,12 @@ def other_kernels_are_refused(run: Run) -> str:
         grid = tuple(rng.integers(1, 8, 2).tolist())
         size = ((5, 5), (3, 7), (5, 3))[case % 3]
         kernel = rng.integers(-9, 10, (*size, 1, 1))
-        found = unequal_queries(kernel, grid)
+        queries = unequal_queries(kernel, grid)
         sums = exact_convolution(np.ones((1, *grid, 1), int), kernel)[0, ..., 0]
-        if (found is None) != (sums == sums.flat[0]).all():
-            raise EvidenceFailed(f"case {case}: {found}, sums {sums.tolist()}")
-        if found is not None and sums[found[0]] == sums[found[1]]:
-            raise EvidenceFailed(f"case {case}: the sums at {found} are alike")
+        if (queries is None) != (sums == sums.flat[0]).all():
+            raise EvidenceFailed(f"case {case}: {queries}, sums {sums.tolist()}")
+        if queries is not None and sums[queries[0]] == sums[queries[1]]:
+            raise EvidenceFailed(f"case {case}: the sums at {queries} are alike")
         try:
             bare_zero_padding_layer(kernel, tokens=grid)
             built = True
@@ -182,7 +184,7 @@ def other_kernels_are_refused(run: Run) -> str:
             if "sums of the taps inside differ" not in str(error):
                 raise
             built = False
-        if built != (found is None):
+        if built != (queries is None):
             raise EvidenceFailed(f"case {case}: a layer was {'built' if built else 'refused'}")
     return f"{cases} kernels and grids: refused exactly where the image of ones has unequal outputs"
 
@@ -195,7 +197,7 @@ def small_grids_on_images(run: Run) -> str:
     them rounds nothing (which is checked).
     """
     attend = jax.jit(lambda layer, pixels: apply_attention(layer, pixels))
-    images, found = whole_images(run), []
+    images, comparisons = whole_images(run), []
     for size in SMALL:
         sides, patch, grid = size
         height, width = (n * patch for n in grid)
@@ -227,8 +229,8 @@ def small_grids_on_images(run: Run) -> str:
             typed = jnp.asarray(crops, dtype)
             bound = layer_error_bound(layer, typed, majorant, maps_are_exact=True)
             line = within(dtype, attend(layer, typed), expected, bound)
-            found.append(f"P = {patch}, {line}")
-    return f"up to 64 crops of 4 × 4 pixels, K = 5, no ring: {'; '.join(found)}"
+            comparisons.append(f"P = {patch}, {line}")
+    return f"up to 64 crops of 4 × 4 pixels, K = 5, no ring: {'; '.join(comparisons)}"
 
 
 def register_row(scores: np.ndarray, rest: float, target: int | None):
@@ -241,7 +243,7 @@ def register_enclosed(run: Run) -> str:
     """The rows of the library's scores and the register's: 0 < TV < N e^(-s/2) at all queries."""
     grid = TokenGrid((3, 4), ((0, 0), (0, 0)))
     offsets = ((0, 0), (1, -1), (-2, 2))
-    seen, missing = [], 0
+    summary, missing = [], 0
     for sharpness in (1.0, 128.0):
         worst = 0.0
         with ctx.workprec(PRECISION):
@@ -264,14 +266,14 @@ def register_enclosed(run: Run) -> str:
                             f"between 0 and {vanishing}"
                         )
                     worst, missing = max(worst, upper(distance)), missing + (not inside)
-        seen.append(f"s = {sharpness:g}: TV < {worst:.2g}")
+        summary.append(f"s = {sharpness:g}: TV < {worst:.2g}")
     require(missing, "every query had its target, so nothing was seen of the register")
-    return f"3 × 4 tokens, two encodings, {missing} rows without a target; " + ", ".join(seen)
+    return f"3 × 4 tokens, two encodings, {missing} rows without a target; " + ", ".join(summary)
 
 
 def register_on_images(run: Run) -> str:
     """With one-hot attention: equal to the zero-padded convolution without a ring."""
-    images, found = whole_images(run), []
+    images, comparisons = whole_images(run), []
     kernel = integer_kernel(run.rng("kernel"), (5, 5), 3, 2)
     expected = exact_convolution(images, kernel)
     apply = jax.jit(lambda layer, pixels: apply_attention(layer, pixels))
@@ -281,8 +283,8 @@ def register_on_images(run: Run) -> str:
             options = {"encoding": encoding, "form": "limit", "border": "register"}
             layer = converted(kernel, dtype, patch_size=8, **options)
             lines.append(equal(dtype, apply(layer, images.astype(dtype)), expected))
-        found.append(f"{encoding}: {', '.join(lines)}")
-    return f"{len(images)} images, K = 5, P = 8, no ring, one register; " + "; ".join(found)
+        comparisons.append(f"{encoding}: {', '.join(lines)}")
+    return f"{len(images)} images, K = 5, P = 8, no ring, one register; " + "; ".join(comparisons)
 
 
 CLAIM = Claim(

@@ -114,13 +114,13 @@ def norms(run: Run) -> str:
             require(binds == (count >= 5), f"T = {count}: the neighbour is {neighbour} behind")
         polygon = 1 / lead(9)
         require(bool(abs(polygon - arb("4.274")) < arb("0.0005")), f"T = 9: {polygon}")
-        seen = [f"T = 3 to 61: 1/h; T = 9: {upper(polygon):.4g}"]
+        summary = [f"T = 3 to 61: 1/h; T = 9: {upper(polygon):.4g}"]
         for first, expected in ((0, "653.26"), (-4, "102.77")):
             squares = square_norm(range(first, first + 10))
             near = bool(abs(squares - arb(expected)) < arb("0.005"))
             require(near, f"T = 9, (n, n²) from {first}: {squares}")
-            seen.append(f"(n, n²) from {first}: {upper(squares):.5g}")
-    return ", ".join(seen)
+            summary.append(f"(n, n²) from {first}: {upper(squares):.5g}")
+    return ", ".join(summary)
 
 
 def square_norm(numbers: range) -> arb:
@@ -150,7 +150,7 @@ def head_distance(alpha: int, target: int, count: int, keys: int) -> arb:
 
 def distance_enclosed(run: Run) -> str:
     """0 < TV < (N - 1)e^-α for every head."""
-    seen = []
+    summary = []
     for count, keys in ((1, 9), (3, 34), (4, 25), (9, 100), (9, 1156), (25, 144)):
         for alpha in (1, 8, 46, 104, 128):
             worst = 0.0
@@ -164,8 +164,8 @@ def distance_enclosed(run: Run) -> str:
                         f"not between 0 and {vanishing}",
                     )
                     worst = max(worst, upper(distance))
-        seen.append(f"T = {count}, N = {keys}: TV < {worst:.2g} at α = {alpha}")
-    return "; ".join(seen)
+        summary.append(f"T = {count}, N = {keys}: TV < {worst:.2g} at α = {alpha}")
+    return "; ".join(summary)
 
 
 def leads(points: np.ndarray, count: int) -> np.ndarray:
@@ -184,7 +184,7 @@ def leads(points: np.ndarray, count: int) -> np.ndarray:
     return (heights[:, :, :count] - np.stack(rivals, axis=2)).max(axis=1)
 
 
-def best_found(count: int, rng: np.random.Generator, steps: int, batch: int = 40) -> float:
+def largest_margin(count: int, rng: np.random.Generator, steps: int, batch: int = 40) -> float:
     """The largest min lead that a climb from random features in the unit disc finds."""
 
     def in_disc(points: np.ndarray) -> np.ndarray:
@@ -195,27 +195,27 @@ def best_found(count: int, rng: np.random.Generator, steps: int, batch: int = 40
     for _ in range(steps):
         moved = rng.random((batch, count + 1, 1)) < rng.choice([0.3, 1.0])
         tried = in_disc(points + scale[:, None, None] * rng.normal(size=points.shape) * moved)
-        found = leads(tried, count).min(axis=1)
-        better = found > best
-        points[better], best[better] = tried[better], found[better]
+        margins = leads(tried, count).min(axis=1)
+        better = margins > best
+        points[better], best[better] = tried[better], margins[better]
         scale = np.clip(np.where(better, 1.3, 0.97) * scale, 1e-7, 0.5)
     return float(best.max())
 
 
 def no_other_features(run: Run) -> str:
     """A search for features with a larger lead ends just below h; the polygon has h."""
-    seen = []
+    summary = []
     for count in range(1, 7):
         bound = LARGEST.get(count, 2 * np.sin(np.pi / count) ** 2)
-        found = best_found(count, run.rng(count), 250 if run.quick else 1000)
-        require(found <= bound + 1e-12, f"T = {count}: features with {found}, above {bound}")
-        require(found > 0.75 * bound, f"T = {count}: the search found no more than {found}")
-        seen.append(f"T = {count}: {found:.4f} ≤ {bound:.4f}")
+        margin = largest_margin(count, run.rng(count), 250 if run.quick else 1000)
+        require(margin <= bound + 1e-12, f"T = {count}: features with {margin}, above {bound}")
+        require(margin > 0.75 * bound, f"T = {count}: the search found no more than {margin}")
+        summary.append(f"T = {count}: {margin:.4f} ≤ {bound:.4f}")
         if count >= 3:
             polygon = np.vstack([polygon_corners(count), np.zeros((1, 2))])
             attained = float(leads(polygon[None], count).min())
             require(abs(attained - bound) < 1e-12, f"T = {count}: the polygon has {attained}")
-    return "; ".join(seen)
+    return "; ".join(summary)
 
 
 def corner_features(count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -259,7 +259,7 @@ def one_hot_scale(features: np.ndarray, vectors: np.ndarray, dtype: str) -> floa
 
 def half_precision(run: Run) -> str:
     """For each T which features have a one-hot scale; then softmax itself, in that dtype."""
-    seen = []
+    summary = []
     for dtype, (_, polygon, squares, centred) in HALVES.items():
         chosen = (9, 16, 17, 25, 32, 33, 46, 47, 49, 56, 81, 91, 92, 120)
         counts = chosen if run.quick else range(1, 129)
@@ -284,9 +284,9 @@ def half_precision(run: Run) -> str:
                         and bool((weights == jnp.eye(count, count + 1)).all()),
                         f"{dtype}, T = {count}: {name} at a = {scale} has other weights",
                     )
-                    seen.append(f"{name} to T = {last} (a = {scale:g})")
-        seen[-3:] = [f"{dtype}: {', '.join(seen[-3:])}"]
-    return "; ".join(seen)
+                    summary.append(f"{name} to T = {last} (a = {scale:g})")
+        summary[-3:] = [f"{dtype}: {', '.join(summary[-3:])}"]
+    return "; ".join(summary)
 
 
 CLAIM = Claim(

@@ -92,7 +92,7 @@ from convattn_ledger.certificates.given_kernel import named_kernel
 from convattn_ledger.evidence import proved, whole_images
 
 F = np.array([[1, 0, 0], [0, 1, -1]])
-SEEN = {3: 0.956, 10: 0.782, 30: 0.732, 100: 0.715, 300: 0.710}  # |E|B, rounded up
+PRODUCTS = {3: 0.956, 10: 0.782, 30: 0.732, 100: 0.715, 300: 0.710}  # |E|B, rounded up
 
 
 def two_heads(s: Fraction, v: Fraction, y: Fraction) -> tuple[np.ndarray, np.ndarray]:
@@ -180,7 +180,7 @@ def products_enclosed(run: Run) -> str:
     The floor falls with |E|, so that a layer's |E| bounds that of all better ones. Both tend to
     1/√2: products within 1/B, floors within 2/B from B = 10 on.
     """
-    found = []
+    summary = []
     with ctx.workprec(128):
         root = arb(2).sqrt()
         for size in (3, 10, 30, 100, 300, 10**4, 10**6):
@@ -191,10 +191,10 @@ def products_enclosed(run: Run) -> str:
             near = floor < product < 1 / root + arb(1) / size
             if not near or (size >= 10 and not floor > 1 / root - arb(2) / size):
                 raise EvidenceFailed(f"B = {size}: the product is {product}, the floor {floor}")
-            if size in SEEN and not SEEN[size] - 0.0011 < product < SEEN[size]:
-                raise EvidenceFailed(f"B = {size}: the product {product}, not {SEEN[size]}")
-            found.append(f"B = {size}: {float(floor):.4f} to {float(product):.4f}")
-    return "; ".join(found)
+            if size in PRODUCTS and not PRODUCTS[size] - 0.0011 < product < PRODUCTS[size]:
+                raise EvidenceFailed(f"B = {size}: the product {product}, not {PRODUCTS[size]}")
+            summary.append(f"B = {size}: {float(floor):.4f} to {float(product):.4f}")
+    return "; ".join(summary)
 
 
 def squared_error(s: Fraction, size: Fraction) -> Fraction:

@@ -141,7 +141,7 @@ def pairs_in_fractions(run: Run) -> str:
 
 def layers_in_fractions(run: Run) -> str:
     """The stored numbers of real layers, in fractions, at every query; one layer for all sizes."""
-    seen = []
+    summary = []
     for sizes, patch, grids in LAYERS[1 if run.quick else 0 :]:
         kernel = run.rng(f"kernel {sizes}").integers(-3, 4, (*sizes, 2, 2))
         layer = converted(kernel, "float32", patch_size=patch, border="register")
@@ -167,8 +167,8 @@ def layers_in_fractions(run: Run) -> str:
                 result = result + softmax_rows(targets, weight, exact * prod(grid)) @ tokens @ block
             expected = cut_tokens(exact_convolution(image, kernel), patch).reshape(prod(grid), -1)
             require((result == expected).all(), f"K = {sizes}, P = {patch}, {grid}: not equal")
-        seen.append(f"K = {sizes[0]}, P = {patch} on {len(grids)} grids")
-    return "; ".join(seen) + ": equal at every query"
+        summary.append(f"K = {sizes[0]}, P = {patch} on {len(grids)} grids")
+    return "; ".join(summary) + ": equal at every query"
 
 
 def relative_rows(scores: np.ndarray, grid: tuple[int, ...], register: int) -> np.ndarray:
@@ -231,7 +231,7 @@ def too_few_heads(run: Run) -> str:
 def on_images(run: Run) -> str:
     """Crops of whole images, single pixels too, within the rounding bound; no ring."""
     attend = jax.jit(lambda layer, pixels: apply_attention(layer, pixels))
-    images, found = whole_images(run), []
+    images, comparisons = whole_images(run), []
     for number, (sizes, patch, (height, width)) in enumerate(IMAGES):
         kernel = integer_kernel(run.rng(f"kernel {number}"), sizes, 3, 4)
         crops = images[:, 8 : 8 + height, :width]
@@ -244,8 +244,8 @@ def on_images(run: Run) -> str:
                 majorant = majorant_of(layer, kernel, None, crops)
             bound = layer_error_bound(layer, typed, majorant)
             line = within(dtype, attend(layer, typed), expected, bound)
-            found.append(f"{height} × {width}, P = {patch}, {line}")
-    return f"{len(images)} images, no ring, one register; " + "; ".join(found)
+            comparisons.append(f"{height} × {width}, P = {patch}, {line}")
+    return f"{len(images)} images, no ring, one register; " + "; ".join(comparisons)
 
 
 CLAIM = Claim(

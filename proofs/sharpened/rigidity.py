@@ -86,24 +86,24 @@ SIZES = ((3, 1, 3, 9), (3, 1, 2, 4), (3, 2, 1, 9), (3, 2, 2, 5))  # K, P, channe
 
 def only_solution(run: Run) -> str:
     """(i) W has full column rank: weights are those of the offset, and zero where F has none."""
-    seen = []
+    summary = []
     for size, patch, channels, rank in SIZES:
         columns = flattened_kernel(run, size, patch, channels, rank)
         maps, attention = maps_and_attention(columns, rank, run.rng("mixing", size, patch))
-        found = maps.rank()
-        require(found == rank, f"ρ = {rank}, but the maps have rank {found}")
+        actual = maps.rank()
+        require(actual == rank, f"ρ = {rank}, but the maps have rank {actual}")
         require(maps * attention == exact(columns), "the maps and the weights are not F")
         # The normal equations of W have one solution, for every column of F and for zero.
         gram = maps.transpose() * maps
         solved = gram.inv() * (maps.transpose() * exact(columns))
         require(solved == attention, f"ρ = {rank}: other weights solve the equations")
-        seen.append(f"K = {size}, P = {patch}: ρ = {rank}")
-    return "one solution each; " + "; ".join(seen)
+        summary.append(f"K = {size}, P = {patch}: ρ = {rank}")
+    return "one solution each; " + "; ".join(summary)
 
 
 def one_relation(run: Run) -> str:
     """(ii) One head more: the kernel of W is spanned by a positive c, S.finite's or any other."""
-    seen = []
+    summary = []
     for size, patch, channels, rank in SIZES:
         columns = flattened_kernel(run, size, patch, channels, rank)
         rng = run.rng("relation", size, patch)
@@ -117,12 +117,12 @@ def one_relation(run: Run) -> str:
         rest = [-sum(maps.table()[row], fmpq(0)) / fmpq(gains[-1]) for row in range(maps.nrows())]
         wider = [[*row, last] for row, last in zip(scaled, rest, strict=True)]
         matrix, offsets = exact(wider), columns.shape[1]
-        reduced, found = matrix.rref()
-        require(found == rank, f"ρ = {rank}: {rank + 1} maps of rank {found}")
+        reduced, actual = matrix.rref()
+        require(actual == rank, f"ρ = {rank}: {rank + 1} maps of rank {actual}")
         relation = [*(-reduced[row, rank] for row in range(rank)), fmpq(1)]
         require(min(relation) > 0, f"the relation is {relation}, not positive")
-        given = [fmpq(g) / fmpq(gains[-1]) for g in gains]
-        require(relation == given, f"the relation is {relation}, planted was {given}")
+        expected = [fmpq(g) / fmpq(gains[-1]) for g in gains]
+        require(relation == expected, f"the relation is {relation}, planted was {expected}")
         for step in (-2, 5):
             moved = [
                 [attention[h, d] * fmpq(gains[h]) + step * relation[h] for d in range(offsets)]
@@ -131,8 +131,8 @@ def one_relation(run: Run) -> str:
             moved.append([fmpq(step)] * offsets)
             again = matrix * exact(moved)
             require(again == exact(columns), "weights moved along c are no solution")
-        seen.append(f"ρ = {rank}")
-    return "one relation, positive; weights may move along it: " + ", ".join(seen)
+        summary.append(f"ρ = {rank}")
+    return "one relation, positive; weights may move along it: " + ", ".join(summary)
 
 
 def least_singular_value(matrix: np.ndarray) -> float:
@@ -176,16 +176,16 @@ def positions(run: Run) -> str:
     gram = (maps.transpose() * maps).inv() * maps.transpose()
     offsets = list(product((-1, 0, 1), repeat=2))
     zero = [[fmpq(0)]] * columns.shape[0]
-    tokens, seen = list(product(range(3), range(4))), 0
+    tokens, pairs = list(product(range(3), range(4))), 0
     for query, key in product(tokens, repeat=2):
         shift = (key[0] - query[0], key[1] - query[1])
         at = offsets.index(shift) if shift in offsets else None
-        wanted = zero if at is None else [[x] for x in columns[:, at].tolist()]
-        weights = gram * exact(wanted)
+        selected = zero if at is None else [[x] for x in columns[:, at].tolist()]
+        weights = gram * exact(selected)
         expected = [fmpq(0) if at is None else attention[h, at] for h in range(9)]
         require([weights[h, 0] for h in range(9)] == expected, f"{query}, {key}: other weights")
-        seen += 1
-    return f"{seen} pairs of tokens: relative, and zero outside"
+        pairs += 1
+    return f"{pairs} pairs of tokens: relative, and zero outside"
 
 
 CLAIM = Claim(

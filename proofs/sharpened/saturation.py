@@ -85,7 +85,7 @@ def quadratic_rows(run: Run) -> str:
     """
     grid = TokenGrid(KEYS, ((0, 0), (0, 0)))
     centers = CENTERS[1:3] if run.quick else CENTERS
-    seen = []
+    summary = []
     for alpha in ALPHAS:
         bound = quadratic_total_variation_bound(alpha)
         heads = QuadraticEncoding(jnp.full(len(centers), alpha), jnp.array(centers, float))
@@ -104,13 +104,13 @@ def quadratic_rows(run: Run) -> str:
                         f"{by_axes}, not between 0 and {bound}"
                     )
                 worst = max(worst, upper(distance))
-        seen.append(f"α = {alpha:g}: {worst:.3g} < {upper(bound):.3g}")
+        summary.append(f"α = {alpha:g}: {worst:.3g} < {upper(bound):.3g}")
     tight = quadratic_total_variation_bound(0.5, 1)
     middle = quadratic_total_variation(0.5, (41,), (20,), (0,))
     with ctx.workprec(PRECISION):
         if not tight - middle < arb("1e-6"):
             raise EvidenceFailed(f"in the middle of 41 keys {middle} is not near {tight}")
-    return f"{KEYS} keys, {len(centers)} centres, every query; " + ", ".join(seen)
+    return f"{KEYS} keys, {len(centers)} centres, every query; " + ", ".join(summary)
 
 
 def exact_error(layer, image: np.ndarray, limit: np.ndarray, ring) -> tuple[list, list]:
@@ -122,16 +122,16 @@ def exact_error(layer, image: np.ndarray, limit: np.ndarray, ring) -> tuple[list
     errors = []
     with ctx.workprec(PRECISION):
         powers = {value: arb(value).exp() for value in np.unique(scores).tolist()}
-        for query, wanted in enumerate(limit.reshape(-1, limit.shape[2])):
-            results = [arb(0)] * len(wanted)
+        for query, expected in enumerate(limit.reshape(-1, limit.shape[2])):
+            results = [arb(0)] * len(expected)
             for head in range(len(scores)):
                 weights = [powers[value] for value in scores[head, query].tolist()]
                 total = sum(weights, arb())
-                for feature in range(len(wanted)):
+                for feature in range(len(expected)):
                     column = mapped[head, :, feature].tolist()
                     mixed = sum((w * y for w, y in zip(weights, column, strict=True)), arb())
                     results[feature] += mixed / total
-            errors += [abs(r - int(w)) for r, w in zip(results, wanted, strict=True)]
+            errors += [abs(r - int(w)) for r, w in zip(results, expected, strict=True)]
     return errors
 
 
@@ -140,7 +140,7 @@ def layer_error_enclosed(run: Run) -> str:
     rng = run.rng("case")
     image = rng.integers(-9, 10, (1, 3, 4, 2))
     kernel = rng.integers(-9, 10, (3, 3, 2, 1))
-    seen = []
+    summary = []
     for encoding, name in (("quadratic", "alpha"), ("bias", "logit")):
         for sharpness in (1.0, 40.0) if run.quick else (1.0, 10.0, 40.0):
             options = {"encoding": encoding, "form": "limit", "sharpness": sharpness}
@@ -154,7 +154,7 @@ def layer_error_enclosed(run: Run) -> str:
                 with ctx.workprec(PRECISION):
                     require(error < arb(allowed), f"{encoding}, {sharpness}: {error} > {allowed}")
             largest = max(map(upper, errors))
-            seen.append(f"{name} = {sharpness:g}: {largest:.3g} < {bound.max():.3g}")
+            summary.append(f"{name} = {sharpness:g}: {largest:.3g} < {bound.max():.3g}")
 
     # One head, target at the query itself, X = 1 there and -1 elsewhere, W = 1.
     spread = -np.ones((1, 1, 5, 1), int)
@@ -166,7 +166,9 @@ def layer_error_enclosed(run: Run) -> str:
     with ctx.workprec(PRECISION):
         if not (reached < arb(allowed) and reached > arb(allowed) * (1 - arb(2) ** -19)):
             raise EvidenceFailed(f"one head: {reached} does not reach {allowed}")
-    return "3 × 4 pixels, K = 3, every query; " + ", ".join(seen) + "; one head reaches the bound"
+    return (
+        "3 × 4 pixels, K = 3, every query; " + ", ".join(summary) + "; one head reaches the bound"
+    )
 
 
 CLAIM = Claim(

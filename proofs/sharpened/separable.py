@@ -105,30 +105,30 @@ def shared_and_absolute(run: Run, keys: tuple[int, int]) -> dict:
 
 def whole(scores) -> np.ndarray:
     """Scores as integers; those here are."""
-    given = np.asarray(scores, np.float64)
-    if (given != np.round(given)).any():
+    values = np.asarray(scores, np.float64)
+    if (values != np.round(values)).any():
         raise EvidenceFailed("the scores are no integers, so their weights are no rationals")
-    return given.astype(np.int64)
+    return values.astype(np.int64)
 
 
 def exact_factors(run: Run) -> str:
     """Library scores, 3/2 in place of e: dense weights = row weights ⊗ column weights, exactly."""
-    grid, seen = TokenGrid((2, 3), RING), []
+    grid, summary = TokenGrid((2, 3), RING), []
     cases = {name: (heads, heads) for name, heads in integer_heads(run, 6).items()}
     cases |= shared_and_absolute(run, grid.keys)
     groups = {}
 
     @jax.jit
     def scores(cases):
-        found = {}
+        by_encoding = {}
         for name, (full, by_axes) in cases.items():
             parts = by_axes.axis_scores(grid)
             groups[name] = parts.groups  # static, so known when this is traced
-            found[name] = full.positional_scores(grid), *parts.scores
-        return found
+            by_encoding[name] = full.positional_scores(grid), *parts.scores
+        return by_encoding
 
-    for name, found in scores(cases).items():
-        dense, rows, columns = map(whole, found)
+    for name, arrays in scores(cases).items():
+        dense, rows, columns = map(whole, arrays)
         for head, (row, column) in enumerate(zip(*groups[name], strict=True)):
             weights = exact_softmax(dense[head])
             product = np.kron(exact_softmax(rows[row]), exact_softmax(columns[column]))
@@ -136,8 +136,8 @@ def exact_factors(run: Run) -> str:
                 raise EvidenceFailed(f"{name}, head {head}: the weights differ")
             if (weights == weights[0, 0]).all():
                 raise EvidenceFailed(f"{name}, head {head}: uniform, so nothing was seen")
-        seen.append(f"{name} on {grid.queries} of {grid.keys}")
-    return "; ".join(seen) + ": equal in fractions, all heads and queries"
+        summary.append(f"{name} on {grid.queries} of {grid.keys}")
+    return "; ".join(summary) + ": equal in fractions, all heads and queries"
 
 
 def is_product(matrix: np.ndarray) -> bool:
@@ -180,17 +180,17 @@ def exclusions(run: Run) -> str:
     @jax.jit
     def scores(encodings):
         *first, last = encodings
-        found = [encoding.positional_scores(bare) for encoding in first]
-        return [*found, last.positional_scores(ringed)]
+        tables = [encoding.positional_scores(bare) for encoding in first]
+        return [*tables, last.positional_scores(ringed)]
 
-    local, diagonal, skew, bias, looks = (whole(found)[0] for found in scores(encodings))
+    local, diagonal, skew, bias, looks = (whole(array)[0] for array in scores(encodings))
     with_class = exact_softmax(np.concatenate([local, np.zeros((9, 1), int)], axis=1))
     image_part = with_class[:, :-1].reshape(*sides, *sides)
     powers = np.array([[BASE ** int(s) for s in row] for row in local], object)
 
     def masked(allowed: np.ndarray) -> np.ndarray:
-        kept = powers * allowed
-        return (kept / kept.sum(axis=1, keepdims=True)).reshape(*sides, *sides)
+        masked_powers = powers * allowed
+        return (masked_powers / masked_powers.sum(axis=1, keepdims=True)).reshape(*sides, *sides)
 
     numbers = np.arange(9)
     raster = (numbers[None] <= numbers[:, None]).astype(int)
@@ -211,10 +211,10 @@ def exclusions(run: Run) -> str:
         ("its limit, ring", looks.reshape(3, 3, 5, 5), True, True),
     )  # fmt: skip
     for what, weights, kronecker, by_row in cases:
-        found = is_kronecker(weights), rows_factor(weights)
-        if found != (kronecker, by_row):
+        properties = is_kronecker(weights), rows_factor(weights)
+        if properties != (kronecker, by_row):
             raise EvidenceFailed(
-                f"{what}: R ⊗ C {found[0]}, each row a product {found[1]}; expected "
+                f"{what}: R ⊗ C {properties[0]}, each row a product {properties[1]}; expected "
                 f"{kronecker} and {by_row}"
             )
     total = with_class[:, :-1].sum(axis=1)
@@ -285,7 +285,7 @@ def axes_on_images(run: Run) -> str:
     images = whole_images(run)[:2]
     batch, height, width, features = images.shape
     flat = images.reshape(batch, height * width, features)
-    found = []
+    summary = []
 
     def mixed(rows: np.ndarray, columns: np.ndarray, maps: np.ndarray) -> np.ndarray:
         return np.einsum("ik,jl,bklf,fo->bijo", rows, columns, images, np.abs(maps), optimize=True)
@@ -317,8 +317,8 @@ def axes_on_images(run: Run) -> str:
             bound = bound * (1 + 2.0**-20) + 2.0**-100
             within(f"{name} {dtype}", result, reference, bound)
             worst = float(np.abs(np.asarray(result, np.float64) - reference).max())
-            found.append(f"{name} {dtype} off by {worst:.2g} ≤ {bound.max():.2g}")
-    return f"{batch} images, N = {height * width}, axis by axis: " + ", ".join(found)
+            summary.append(f"{name} {dtype} off by {worst:.2g} ≤ {bound.max():.2g}")
+    return f"{batch} images, N = {height * width}, axis by axis: " + ", ".join(summary)
 
 
 def convolution_by_axes(run: Run) -> str:
@@ -327,14 +327,16 @@ def convolution_by_axes(run: Run) -> str:
     kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)
     expected = exact_convolution(images, kernel)
     whole_layer = converted(kernel, "float64", encoding="quadratic")
-    found = []
+    comparisons = []
     for dtype in DTYPES:
         layer = jax.tree.map(lambda array, d=dtype: np.asarray(array, jnp.dtype(d)), whole_layer)
         result = applied(layer, images, dtype, backend="separable")
-        found.append(equal(dtype, result, expected))
+        comparisons.append(equal(dtype, result, expected))
     height, width = (side + 2 for side in images.shape[1:3])
     dense, axes = (height * width) ** 2, height * width * (height + width)
-    return f"{len(images)} images, {', '.join(found)}; {dense / axes:.1f} times fewer products"
+    return (
+        f"{len(images)} images, {', '.join(comparisons)}; {dense / axes:.1f} times fewer products"
+    )
 
 
 def one_hot_gradients(run: Run) -> str:
@@ -357,8 +359,8 @@ def one_hot_gradients(run: Run) -> str:
     by_maps = []
     for pair in layer.encoding.pairs:
         down, across = (1 + axis[index] for axis, index in zip(centers, pair, strict=True))
-        seen = padded[:, down : down + height, across : across + width]
-        by_maps.append(np.einsum("bijf,bijo->fo", seen, cotangent))
+        shifted = padded[:, down : down + height, across : across + width]
+        by_maps.append(np.einsum("bijf,bijo->fo", shifted, cotangent))
     equal("float64", of_layer.output, np.stack(by_maps))
     return f"{len(images)} images, {layer.heads} one-hot heads on a grid: gradients equal"
 

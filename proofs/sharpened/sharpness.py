@@ -105,7 +105,7 @@ def values_on_images(run: Run) -> str:
     """
     image = whole_images(run)[:1]
     keys = image.shape[1] * image.shape[2]
-    seen = []
+    summary = []
     for dtype in DTYPES:
         for uniform_weight in (0.5, 0.25):
             kernel = run.rng("tap").integers(1, 9, (1, 1, 3, 2))
@@ -121,8 +121,8 @@ def values_on_images(run: Run) -> str:
                 raise EvidenceFailed(
                     f"{dtype}, ε = {uniform_weight}: {total} and the floor {least}"
                 )
-            seen.append(f"{dtype}, ε = {uniform_weight}: {float((total / least).max()):.4g}")
-    return f"N = {keys}, of the floor: " + "; ".join(seen)
+            summary.append(f"{dtype}, ε = {uniform_weight}: {float((total / least).max()):.4g}")
+    return f"N = {keys}, of the floor: " + "; ".join(summary)
 
 
 def least_score(offsets: int, keys: int, error: arb) -> arb:
@@ -136,7 +136,7 @@ def one_hot_heads(run: Run) -> str:
     Head δ has e^M at its offset; with F = I the layer's map is B - I inside and u·1 at each key
     outside, u = 1/(e^M + N - 1). S = M is to be at least the bound, and not far above.
     """
-    seen = []
+    summary = []
     for offsets, keys in ((9, 50), (9, 1156), (25, 1156), (9, 10**6)):
         for score in (10, 20, 40):
             with ctx.workprec(PRECISION):
@@ -151,9 +151,9 @@ def one_hot_heads(run: Run) -> str:
                     raise EvidenceFailed(
                         f"T = {offsets}, N = {keys}: M = {score}, and the bound is {bound}"
                     )
-            seen.append(f"T = {offsets}, N = {keys}: {float(bound.mid()):.3g} < {score}")
-    require(len(seen) >= 6, f"only {len(seen)} cases had an error below σ_min")
-    return "; ".join(seen)
+            summary.append(f"T = {offsets}, N = {keys}: {float(bound.mid()):.3g} < {score}")
+    require(len(summary) >= 6, f"only {len(summary)} cases had an error below σ_min")
+    return "; ".join(summary)
 
 
 CLAIM = Claim(

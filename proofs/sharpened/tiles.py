@@ -105,7 +105,7 @@ def cells(shape: str, at: Cell) -> list[Cell]:
 
 def tilings(run: Run) -> str:
     """The shapes lie within the grid, are as many as F has, and cover as much as they can."""
-    seen = 0
+    sizes = 0
     largest = 6 if run.quick else 9
     for patch in range(2, largest):
         for reach, pairs in product(range(patch, largest + 1), range(2, 3 + 2 * largest)):
@@ -118,13 +118,13 @@ def tilings(run: Run) -> str:
             side = 2 * reach + 1
             if any(not (0 <= x < side and 0 <= y < side) for x, y in covered):
                 raise EvidenceFailed(f"P = {patch}, m = {reach}, D = {pairs}: outside the grid")
-            wanted = min(side**2, pairs * (2 * patch - 1) ** 2)
-            if len(covered) != wanted:
+            count = min(side**2, pairs * (2 * patch - 1) ** 2)
+            if len(covered) != count:
                 raise EvidenceFailed(
-                    f"P = {patch}, m = {reach}, D = {pairs}: {len(covered)} cells of {wanted}"
+                    f"P = {patch}, m = {reach}, D = {pairs}: {len(covered)} cells of {count}"
                 )
-            seen += 1
-    return f"{seen} sizes with P < {largest}, m ≤ {largest}: as many cells as the formula says"
+            sizes += 1
+    return f"{sizes} sizes with P < {largest}, m ≤ {largest}: as many cells as the formula says"
 
 
 def kernel_of(laid: list[tuple[str, Cell]], patch: int, reach: int, pairs: int) -> np.ndarray:
@@ -149,20 +149,20 @@ def kernel_of(laid: list[tuple[str, Cell]], patch: int, reach: int, pairs: int) 
 
 def ranks(run: Run) -> str:
     """The kernels that are read off the tilings have the rank of the formula."""
-    seen = []
+    summary = []
     for patch, reach, pairs in ((2, 2, 2), (2, 2, 3), (2, 3, 5), (2, 3, 6), (3, 3, 2), (3, 4, 3)):
         kernel = kernel_of(tiling(patch, reach, pairs), patch, reach, pairs)
-        wanted = min((2 * reach + 1) ** 2, pairs * (2 * patch - 1) ** 2)
+        expected = min((2 * reach + 1) ** 2, pairs * (2 * patch - 1) ** 2)
         blocks = output_blocks(np.moveaxis(kernel, 0, 2)[..., None], patch)
-        found = exact_rank(flattened_blocks(blocks))
-        require(found == wanted, f"P = {patch}, m = {reach}, D = {pairs}: rank {found}, {wanted}")
+        rank = exact_rank(flattened_blocks(blocks))
+        require(rank == expected, f"P = {patch}, m = {reach}, D = {pairs}: rank {rank}, {expected}")
         said = generic_rank((2 * patch * reach + 1,) * 2, (patch,) * 2, (1, 1), pairs)
         require(
-            said.least == wanted and said.proved,
+            said.least == expected and said.proved,
             f"P = {patch}, m = {reach}, D = {pairs}: the library says {said}",
         )
-        seen.append(f"K = {2 * patch * reach + 1}, P = {patch}, D = {pairs}: {found}")
-    return "; ".join(seen)
+        summary.append(f"K = {2 * patch * reach + 1}, P = {patch}, D = {pairs}: {rank}")
+    return "; ".join(summary)
 
 
 CLAIM = Claim(

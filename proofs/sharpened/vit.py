@@ -86,7 +86,7 @@ def network(rng: np.random.Generator, stride: int = 1) -> Any:
     classifier = rng.normal(size=(4, 3))
 
     def convolved(name: str, x: Any, stride: int = 1) -> Any:
-        found = jax.lax.conv_general_dilated(
+        result = jax.lax.conv_general_dilated(
             x,
             jnp.asarray(kernels[name], x.dtype),
             (stride, stride),
@@ -94,7 +94,7 @@ def network(rng: np.random.Generator, stride: int = 1) -> Any:
             dimension_numbers=("NHWC", "HWIO", "NHWC"),
             precision=jax.lax.Precision.HIGHEST,
         )
-        return found + jnp.asarray(biases[name], x.dtype)
+        return result + jnp.asarray(biases[name], x.dtype)
 
     def logits(x: Any) -> Any:
         x = jax.nn.relu(convolved("stem", x))
@@ -107,21 +107,21 @@ def network(rng: np.random.Generator, stride: int = 1) -> Any:
 
 def compiled(function: Any, images: np.ndarray, **options: Any) -> CompiledTransformer:
     """The vision transformer; the evidence fails unless each logit is within its bound."""
-    found = to_vision_transformer(function, images, dtype=images.dtype.name, **options)
-    report = found.report
+    model = to_vision_transformer(function, images, dtype=images.dtype.name, **options)
+    report = model.report
     assert report is not None
     if not report.within:
         raise EvidenceFailed(
-            f"{images.dtype}, {found.constants}: logits differ by {report.difference:.3g}, the "
+            f"{images.dtype}, {model.constants}: logits differ by {report.difference:.3g}, the "
             f"largest bound is {report.bound.total.max():.3g}"
         )
-    return found
+    return model
 
 
 def whole_runs(run: Run) -> str:
     """Strides 1 and 2, patches of 8 and 4 pixels, in both dtypes, on whole images."""
     images = whole_images(run, 4 if run.quick else None) / 255
-    seen = []
+    summary = []
     for (stride, patch), dtype in product(((1, 8), (2, 4)), ("float64", "float32")):
         function = network(run.rng("network"), stride)
         report = compiled(function, images.astype(dtype), patch_size=patch).report
@@ -133,14 +133,14 @@ def whole_runs(run: Run) -> str:
                 f"{report.difference:.3g} of {report.largest:.3g}, {report.same_class} classes of "
                 f"{report.images} are the same"
             )
-        seen.append(f"{report.difference / report.largest:.2g}")
-    return f"{len(images)} images, relative to the largest logit: " + ", ".join(seen)
+        summary.append(f"{report.difference / report.largest:.2g}")
+    return f"{len(images)} images, relative to the largest logit: " + ", ".join(summary)
 
 
 def each_error_alone(run: Run) -> str:
     """One of Λ, ε, s and S moderate, the others large: its error is seen, and within its bound."""
     images, function = run.rng("images").random((2, 6, 6, 3)), network(run.rng("network"))
-    seen, all_large = [], compiled(function, images, constants=LARGE).report
+    summary, all_large = [], compiled(function, images, constants=LARGE).report
     assert all_large is not None
     rounded = float(all_large.bound.total.max())
     for name, constants in ALONE.items():
@@ -152,24 +152,24 @@ def each_error_alone(run: Run) -> str:
                 f"rounding of {rounded:.3g}, and less than {SLACK:g} times below the bound "
                 f"({report.ratio:.3g})"
             )
-        seen.append(f"{name} {report.difference:.2g} (bound {report.ratio:.2g} times that)")
-    return "; ".join(seen)
+        summary.append(f"{name} {report.difference:.2g} (bound {report.ratio:.2g} times that)")
+    return "; ".join(summary)
 
 
 def never_exact(run: Run) -> str:
     """Images that grow: the vision transformer's logits stay below ‖w‖‖γ‖√D + |b|."""
     small, function = run.rng("images").random((2, 4, 4, 3)), network(run.rng("network"))
-    found = compiled(function, small, constants=Constants(64.0, 64.0, 16.0, 1e-6))
-    arrays, width = found.timm, found.plan.width
+    model = compiled(function, small, constants=Constants(64.0, 64.0, 16.0, 1e-6))
+    arrays, width = model.timm, model.plan.width
     largest = np.abs(arrays["norm.weight"]).max() * np.sqrt(width)
     limits = np.linalg.norm(arrays["head.weight"], axis=1) * largest + np.abs(arrays["head.bias"])
     exceeded = 0.0
     for power in range(0, 41, 8):
         scaled = small * 2.0**power
-        logits, wanted = np.abs(found(scaled)), np.abs(function(scaled))
+        logits, expected = np.abs(model(scaled)), np.abs(function(scaled))
         if not (logits <= limits * (1 + 1e-9)).all():
             raise EvidenceFailed(f"images times 2^{power}: logits {logits}, above {limits}")
-        exceeded = float((wanted / limits).max())
+        exceeded = float((expected / limits).max())
     if not exceeded > 1:
         raise EvidenceFailed(f"the network's logits reach {exceeded:.3g} of the limits alone")
     return f"up to 2^40 times the images; the network's logits reach {exceeded:.2g} times the limit"
@@ -208,8 +208,8 @@ def addressing(run: Run) -> str:
     """Scores in balls: S above all others at the target; the class token where there is none."""
     function = network(run.rng("network"))
     images = run.rng("images").random((1, 5, 7, 3))
-    found = compiled(function, images, constants=LARGE)
-    plan, builder = found.plan, Builder(found.plan, LARGE)
+    model = compiled(function, images, constants=LARGE)
+    plan, builder = model.plan, Builder(model.plan, LARGE)
     heads = {h.reading for block in plan.blocks for h in block.heads if h.reading.kind == "offset"}
     held, checked = builder.positions(), 0
     for reading in sorted(heads, key=lambda each: each.where):

@@ -115,7 +115,7 @@ def what_is_put(heads: NarrowHeads, j: int) -> dict[tuple[int, int], Fraction]:
 
 def places(run: Run) -> str:
     """Each coordinate's heads put M_δ[j, :] at δ and nothing elsewhere; in the limit but for ε."""
-    seen = []
+    summary = []
     for size, patch, channels, width in ((3, 16, 3, 64), (5, 2, 2, 3), (3, 1, 3, 2), (5, 4, 1, 5)):
         geometry = ConvolutionGeometry.of((size, size), patch)
         ones = jnp.ones((size, size, channels, channels))
@@ -128,16 +128,16 @@ def places(run: Run) -> str:
             reads = np.flatnonzero(supports[:, j])
             wrong = 0 if len(reads) > 1 else Fraction(EPSILON)
             for heads, most in ((exact, 0), (limit, wrong)):
-                found = what_is_put(heads, int(j))
+                entries = what_is_put(heads, int(j))
                 at_keys = range(len(supports) + (heads is exact))
                 error = max(
-                    abs(found.get((at, of), 0) - (at == of)) for at in at_keys for of in reads
+                    abs(entries.get((at, of), 0) - (at == of)) for at in at_keys for of in reads
                 )
                 require(error <= most, f"K = {size}, P = {patch}, coordinate {j}: off by {error}")
         counts = len(limit.weights), len(exact.weights)
-        seen.append(f"K = {size}, P = {patch}: {counts[0]} and {counts[1]}")
-    require(seen[0].endswith("16 and 28"), f"expected 16 and 28 heads: {seen[0]}")
-    return "; ".join(seen)
+        summary.append(f"K = {size}, P = {patch}: {counts[0]} and {counts[1]}")
+    require(summary[0].endswith("16 and 28"), f"expected 16 and 28 heads: {summary[0]}")
+    return "; ".join(summary)
 
 
 def commutator_rank(kernel: np.ndarray, patch: int, x: np.ndarray, y: np.ndarray) -> int:
@@ -165,7 +165,7 @@ def commutator_rank(kernel: np.ndarray, patch: int, x: np.ndarray, y: np.ndarray
 
 def commutators(run: Run) -> str:
     """n + half the rank, in heads: 14 for K = 3, P = 16; a cube of identities gives no more."""
-    seen = []
+    summary = []
     for patch, channels, width, least in ((3, 1, 2, 7), (4, 2, 8, 6), (16, 3, 64, 14)):
         if run.quick and patch == 16:
             continue
@@ -176,8 +176,10 @@ def commutators(run: Run) -> str:
         n = patch**2 * channels
         heads = -(-(2 * n + rank) // (2 * width))
         require(heads >= least, f"P = {patch}: rank {rank}, so {heads} heads, expected {least}")
-        seen.append(f"P = {patch}, {channels} channels, d_H = {width}: rank {rank}, {heads} heads")
-    return "; ".join(seen)
+        summary.append(
+            f"P = {patch}, {channels} channels, d_H = {width}: rank {rank}, {heads} heads"
+        )
+    return "; ".join(summary)
 
 
 def three_heads(w: tuple[int, int, int]) -> list[tuple[list[Fraction], np.ndarray]]:
@@ -202,13 +204,13 @@ def mixed_coordinates(run: Run) -> str:
     """One axis, K = 3, P = 2, one channel, d_H = 1: (1) has four heads, and three do, bounded."""
     require(limit_heads({1: 2}, 2, 2, 1) == 4, "(1) does not have four heads")
     for w in ((2, 3, 5), (-1, 4, -7), (3, -2, 1), (-5, -3, -2)):
-        wanted = [[[0, 0], [w[0], 0]], [[w[1], w[0]], [w[2], w[1]]], [[0, w[2]], [0, 0]]]
+        expected = [[[0, 0], [w[0], 0]], [[w[1], w[0]], [w[2], w[1]]], [[0, w[2]], [0, 0]]]
         heads = three_heads(w)
         require(all(min(row) >= 0 and sum(row) == 1 for row, _ in heads), f"{w}: no attention")
         singular = all(m[0, 0] * m[1, 1] == m[0, 1] * m[1, 0] for _, m in heads)
         require(singular, f"{w}: a head's map has rank two")
-        found = [sum(row[at] * m for row, m in heads) for at in range(3)]
-        require(np.array_equal(found, wanted), f"{w}: the maps are {found}")
+        value_maps = [sum(row[at] * m for row, m in heads) for at in range(3)]
+        require(np.array_equal(value_maps, expected), f"{w}: the maps are {value_maps}")
     return "three heads of dimension one are the convolution for 4 kernels, in fractions"
 
 
@@ -221,12 +223,16 @@ def small_terms(matrix: np.ndarray, rank: int, spare: int) -> np.ndarray:
 
 def maps_of_any_shape(run: Run) -> str:
     """(3): singular and rectangular M_0; Z is no larger than M_0, and the base has rank ρ - s."""
-    seen = []
-    for given, made, rank_0, ranks in ((6, 6, 6, (1, 2)), (5, 8, 3, (1, 1, 2)), (9, 6, 6, (2, 0))):
-        rng = run.rng(given, made)
+    summary = []
+    for inputs, outputs, rank_0, ranks in (
+        (6, 6, 6, (1, 2)),
+        (5, 8, 3, (1, 1, 2)),
+        (9, 6, 6, (2, 0)),
+    ):
+        rng = run.rng(inputs, outputs)
 
         drawn = [
-            rng.integers(-3, 4, (given, rank)) @ rng.integers(-3, 4, (rank, made))
+            rng.integers(-3, 4, (inputs, rank)) @ rng.integers(-3, 4, (rank, outputs))
             for rank in (rank_0, *ranks)
         ]
         centre, *away = [part.astype(float) for part in drawn]
@@ -236,13 +242,13 @@ def maps_of_any_shape(run: Run) -> str:
         spare = most - int(np.linalg.matrix_rank(total))
         term = small_terms(pencil, most, spare)
         norms = np.linalg.norm(term, 2), np.linalg.norm(centre, 2)
-        require(norms[0] <= norms[1] * (1 + 1e-9), f"{given} by {made}: norms {norms}")
+        require(norms[0] <= norms[1] * (1 + 1e-9), f"{inputs} by {outputs}: norms {norms}")
         left = np.linalg.svd(pencil - term, compute_uv=False)[most - spare :].max(initial=0.0)
         # Each entry of the two SVDs is off by a small multiple of u·‖A‖.
         bound = 2.0**-52 * 100 * np.linalg.norm(pencil, 2)
-        require(left <= bound, f"{given} by {made}: the base has the singular value {left:.1e}")
-        seen.append(f"{given} by {made}: base of rank {most - spare} for {most}")
-    return "; ".join(seen)
+        require(left <= bound, f"{inputs} by {outputs}: the base has the singular value {left:.1e}")
+        summary.append(f"{inputs} by {outputs}: base of rank {most - spare} for {most}")
+    return "; ".join(summary)
 
 
 def majorant(
