@@ -200,11 +200,11 @@ def away_from_the_border(run: Run) -> str:
     for a, b in product(shifts, shifts):
         left, right = (shift_matrix((nodes,), (d,)).T for d in (a, b))
         margin = abs(a) + abs(b)
-        inner = np.zeros((nodes, 3), np.int64)
+        interior = np.zeros((nodes, 3), np.int64)
         middle = slice(margin, nodes - margin)
-        inner[middle] = run.rng(a, b).integers(1, 10, inner[middle].shape)
-        if (left @ right @ inner != right @ left @ inner).any():
-            raise EvidenceFailed(f"A_{a} and A_{b} differ on {inner.tolist()}")
+        interior[middle] = run.rng(a, b).integers(1, 10, interior[middle].shape)
+        if (left @ right @ interior != right @ left @ interior).any():
+            raise EvidenceFailed(f"A_{a} and A_{b} differ on {interior.tolist()}")
         differ += bool((left @ right != right @ left).any())
     require(differ, "all shifts commute at the border, too")
     return f"{len(shifts) ** 2} pairs commute on inner signals; {differ} do not at the border"

@@ -159,12 +159,12 @@ def products(run: Run) -> str:
 def choices(run: Run) -> str:
     """The model chooses each order where dimensions leave no doubt, and sparsity changes it."""
     square = dense_basis(np.ones((4, 64, 64), np.float32))
-    few = dense_basis(np.ones((50, 3, 3), np.float32))
+    small = dense_basis(np.ones((50, 3, 3), np.float32))
     many_shifts = shift_basis((16, 16), [(a, b) for a in range(-2, 3) for b in range(-2, 3)])
     cases = (
         ((1, 64, 64, 2, 128, square), "basis_first"),
         ((1, 64, 64, 128, 2, square), "parameter_first"),
-        ((4096, 3, 3, 8, 8, few), "operator"),
+        ((4096, 3, 3, 8, 8, small), "operator"),
         ((8, 256, 256, 3, 64, many_shifts), "basis_first"),
         ((8, 256, 256, 64, 3, many_shifts), "parameter_first"),
     )

@@ -151,8 +151,8 @@ def composites_of_shifts(run: Run) -> str:
                     leaving += 1
                     if exact.any() and inside:
                         raise EvidenceFailed(f"{nodes} nodes: A_{d} A_{e} is in the span after all")
-                ring = shift_matrix(nodes, d, True) @ shift_matrix(nodes, e, True)
-                if (ring != shift_matrix(nodes, d + e, True)).any():
+                composite = shift_matrix(nodes, d, True) @ shift_matrix(nodes, e, True)
+                if (composite != shift_matrix(nodes, d + e, True)).any():
                     raise EvidenceFailed(f"ring of {nodes}: A_{d} A_{e} is not A_{d + e}")
     two = shift_matrix(2, 1) @ shift_matrix(2, -1)
     require(two.tolist() == [[1, 0], [0, 0]], f"A_1 A_-1 = {two.tolist()} on two nodes")

@@ -134,11 +134,11 @@ def black_pixels(run: Run) -> str:
         require((neighbours > 0).all(), f"{dtype}: at α = 46 a neighbour's weight is zero")
         if np.asarray(attended(hard, 0, typed), np.float64)[black].any():
             raise EvidenceFailed(f"{dtype}: hard attention does not leave black pixels black")
-        shown = np.asarray(attended(soft, 0, typed), np.float64)[black]
+        outputs = np.asarray(attended(soft, 0, typed), np.float64)[black]
         representable = float(jnp.finfo(dtype).tiny) < 1e-20
-        if (shown > 0).all() != representable:
-            raise EvidenceFailed(f"{dtype}: black pixels become {shown.min()} to {shown.max()}")
-        summary.append(f"{dtype} up to {shown.max():.2g}")
+        if (outputs > 0).all() != representable:
+            raise EvidenceFailed(f"{dtype}: black pixels become {outputs.min()} to {outputs.max()}")
+        summary.append(f"{dtype} up to {outputs.max():.2g}")
     return f"{len(images)} images, {int(black.sum())} black entries become: " + ", ".join(summary)
 
 

@@ -71,7 +71,7 @@ FILES = ("C20.lemma3-hard.json", "C20.lemma3-softmax.json", "C20.lemma3-lemma2.j
 
 def counterexamples(run: Run) -> str:
     """The committed counterexamples, their heads rebuilt and both conditions decided by ranks."""
-    shown = []
+    printed = []
     for name in FILES:
         body = json.loads((run.certificates / name).read_text("ascii"))["body"]
         (pixels,), (kernel_size,) = body["pixels"], body["kernel_size"]
@@ -84,8 +84,8 @@ def counterexamples(run: Run) -> str:
                 raise EvidenceFailed(f"{name}: a row of {head} is no attention")
         require(spans_hold(heads, taps), f"{name}: a span does not hold")
         require(not shared_map_exists(heads, taps), f"{name}: a shared map exists")
-        shown.append(print_counterexample(run, name))
-    return f"{len(FILES)} hold at every query and have no shared map\n" + "\n".join(shown)
+        printed.append(print_counterexample(run, name))
+    return f"{len(FILES)} hold at every query and have no shared map\n" + "\n".join(printed)
 
 
 def random_heads(rng: np.random.Generator, kind: int) -> tuple[list[Matrix], list[Matrix]]:

@@ -42,11 +42,11 @@ def operations(run: Run) -> str:
         layer = conv_to_attention(jnp.asarray(kernel, jnp.float32), encoding="quadratic")
         images = jax.ShapeDtypeStruct((1, tokens, tokens, 8), jnp.float32)
         counts = [
-            jax.jit(partial(apply_attention, backend=way))
+            jax.jit(partial(apply_attention, backend=backend))
             .lower(layer, images)
             .compile()
             .cost_analysis()["flops"]
-            for way in ("dense", "separable")
+            for backend in ("dense", "separable")
         ]
         ratio = counts[0] / counts[1]
         require(

@@ -96,7 +96,7 @@ def heads_of_t5(run: Run) -> str:
     rng = run.rng("t5")
     weights = rng.integers(1, 1000, (heads, BUCKETS))
     maps = rng.integers(-9, 10, heads)
-    equal = apart = 0
+    equal = different = 0
     for query in range(tokens):
         row = [bucket(key - query) for key in range(tokens)]
         sums = [sum(Fraction(int(w[b])) for b in row) for w in weights]
@@ -108,11 +108,10 @@ def heads_of_t5(run: Run) -> str:
             if query + other < tokens:
                 same = layer[query + one] == layer[query + other]
                 equal += same
-                apart += not same
+                different += not same
                 require(same == (one != 7), f"query {query}: offsets {one} and {other}")
-    return (
-        f"{heads} heads on {tokens} tokens: {equal} pairs of one bucket equal, {apart} of two not"
-    )
+    pairs = f"{equal} pairs of one bucket equal, {different} of two not"
+    return f"{heads} heads on {tokens} tokens: {pairs}"
 
 
 def nine_offsets(run: Run) -> str:

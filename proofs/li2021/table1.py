@@ -44,9 +44,9 @@ TIMES = {"CMHSA-3": (45, 148, 96), "CMHSA-5": (49, 148, 98)}  # first, second, b
 def layer_weights(run: Run) -> str:
     """The weights, from the shapes of the arrays of one layer."""
     weights = {}
-    for model, (layers, heads, head, width, inner) in SIZES.items():
+    for model, (layers, heads, head, width, hidden) in SIZES.items():
         shapes = jax.eval_shape(
-            lambda h=heads, e=head, d=width, f=inner: {
+            lambda h=heads, e=head, d=width, f=hidden: {
                 "query, key, value": jnp.zeros((3, h, d, e)),
                 "output": jnp.zeros((h, e, d)),
                 "feed-forward": jnp.zeros((2, d, f)),

@@ -393,10 +393,10 @@ def singular_values(run: Run, heads: Sequence[int], positions: Sequence[np.ndarr
         image = jnp.asarray(np.stack([token] * prod(GRID)))
         jacobian = jax.jit(jax.jacfwd(lambda *args: apply(*args)[query]))
         jacobian = jacobian.lower(image, jnp.asarray(positions[0])).compile(FAST_COMPILE)
-        for added in positions:
-            slopes = np.asarray(jacobian(image, jnp.asarray(added)), np.float64)
+        for position in positions:
+            slopes = np.asarray(jacobian(image, jnp.asarray(position)), np.float64)
             slopes = slopes.transpose(2, 0, 1).reshape(CHANNELS**2, -1)
-            true = derivative(BALLS, network, exactly(token), exactly(added), query)
+            true = derivative(BALLS, network, exactly(token), exactly(position), query)
             distance = upper(arb(((exactly(slopes) - true) ** 2).sum()).sqrt())
             values = np.linalg.svd(slopes, compute_uv=False)
             yield values, distance + 100 * 2.0**-52 * float(values[0])

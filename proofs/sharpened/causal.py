@@ -105,7 +105,7 @@ from convattn_ledger.evidence.layer_runs import equal, within
 
 PRIME = 2**61 - 1
 LINE = {"patch_size": (1,), "stride": (1,), "dilation": (1,), "ring": ((0, 0),), "causal": True}
-LEAK = Fraction(1, 4)
+UNIFORM_WEIGHT = Fraction(1, 4)
 
 
 def is_expressed(weights: list[list[int]], tokens: int, taps: list[int]) -> bool:
@@ -170,7 +170,7 @@ def exact_row(query: int, distance: int | None) -> list[Fraction]:
     count = query + 1
     weights = [Fraction(1)] * count
     if distance is not None and distance <= query:
-        weights[query - distance] = 1 + count * (1 / LEAK - 1)
+        weights[query - distance] = 1 + count * (1 / UNIFORM_WEIGHT - 1)
     return [weight / sum(weights) for weight in weights]
 
 
@@ -179,7 +179,10 @@ def layer_in_fractions(run: Run) -> str:
     queries = 0
     for count in (1, 2, 3, 4):
         taps = [Fraction(x) for x in run.rng("taps", count).integers(-9, 10, count).tolist()]
-        maps = [*(tap / (1 - LEAK) for tap in taps), -LEAK / (1 - LEAK) * sum(taps)]
+        maps = [
+            *(tap / (1 - UNIFORM_WEIGHT) for tap in taps),
+            -UNIFORM_WEIGHT / (1 - UNIFORM_WEIGHT) * sum(taps),
+        ]
         for tokens in range(1, 5 if run.quick else 9):
             values = run.rng("tokens", count, tokens).integers(-9, 10, tokens).tolist()
             for zeros in (0, count - 1):
@@ -191,7 +194,7 @@ def layer_in_fractions(run: Run) -> str:
                     expected = sum(keys[query - d] * taps[d] for d in range(count))
                     require(got == expected, f"T = {count}, query {query}: {got}, not {expected}")
                     queries += 1
-    return f"{queries} queries of 1 to 4 taps, ε = {LEAK}"
+    return f"{queries} queries of 1 to 4 taps, ε = {UNIFORM_WEIGHT}"
 
 
 def best_maps(encoding: BiasEncoding, tokens: int) -> tuple[float, float]:
@@ -289,14 +292,14 @@ def counted_maps(run: Run) -> str:
     """
     worst, tokens = 0.0, 9
     for count in (2,) if run.quick else (1, 2, 4):
-        options = {"padding": "CAUSAL", "causal": True, "uniform_weight": float(LEAK)}
+        options = {"padding": "CAUSAL", "causal": True, "uniform_weight": float(UNIFORM_WEIGHT)}
         layer = converted(np.ones((count, 1, 1)), "float64", **options)
         weights = np.asarray(jax.jit(lambda layer: attention_maps(layer, (tokens,)).weights)(layer))
         for head, place in np.ndindex(count + 1, tokens):
             query = place + count - 1
             row = exact_row(query, None if head == count else count - 1 - head)
             row += [Fraction(0)] * (tokens - 1 - place)
-            score = log(1 + (query + 1) * (1 / LEAK - 1)) * (head < count)
+            score = log(1 + (query + 1) * (1 / UNIFORM_WEIGHT - 1)) * (head < count)
             bound = Fraction(gamma(34 * score + query + 25, 2.0**-53))
             for got, exact in zip(weights[head, place].tolist(), row, strict=True):
                 error = abs(Fraction(got) - exact)

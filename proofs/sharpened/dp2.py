@@ -41,9 +41,9 @@ EXACT = (("float64", 53, 94906266), ("float32", 24, 4096), ("bfloat16", 8, 16), 
 
 def head_distance(alpha: int, target: int, count: int, keys: int):
     """TV of the head of one number, with N keys of which N - T share the spare number; a ball."""
-    rivals = [(number, 1) for number in range(count) if number != target] + [(count, keys - count)]
+    groups = [(number, 1) for number in range(count) if number != target] + [(count, keys - count)]
     others = arb(0)
-    for number, times in rivals:
+    for number, times in groups:
         others += times * (-arb(alpha) * (number - target) ** 2).exp()
     return others / (1 + others)
 

@@ -249,8 +249,8 @@ def too_few_groups(run: Run) -> str:
     outputs = np.einsum("gie,hio->gheo", values, maps)
     with jax.enable_x64(True):
         result = np.asarray(flax_layer("float64", values, outputs, tokens.shape[1:3])(tokens))
-    inner = result.reshape(*tokens.shape[:3], -1)[:, 1:-1, 1:-1].reshape(count, -1)
-    error = ((inner - fields @ maps.reshape(9 * WIDTH, -1)) ** 2).sum(axis=1).mean()
+    interior = result.reshape(*tokens.shape[:3], -1)[:, 1:-1, 1:-1].reshape(count, -1)
+    error = ((interior - fields @ maps.reshape(9 * WIDTH, -1)) ** 2).sum(axis=1).mean()
     require(error > floor > 0, f"two groups err by {error:.3g}, the floor is {floor:.3g}")
     return f"{count} fields: any 2 groups err by more than {floor:.2g}, the nearest by {error:.3g}"
 

@@ -135,11 +135,12 @@ class Pieces:
         at, of = pivots(met.transpose())[1], pivots(met)[1]
         y = rows(y, at)
         z = columns(z, of) * rows(columns(met, of), at).inv()  # y z = 1: dual pairs
-        few = range(min(len(leading), z.ncols()))
+        shared = range(min(len(leading), z.ncols()))
         left, right = columns(lacking, leading), form  # X = left right, and right left = 1
-        self.u1, self.v1 = columns(z, few) * rows(right, few), columns(left, few) * rows(y, few)
+        self.u1 = columns(z, shared) * rows(right, shared)
+        self.v1 = columns(left, shared) * rows(y, shared)
         self.z, self.y = z, y
-        self.spare = range(len(few), z.ncols())
+        self.spare = range(len(shared), z.ncols())
 
 
 def head_maps(pieces: Pieces, width: int, t: Fraction) -> list[tuple[int | None, fmpq_mat]]:

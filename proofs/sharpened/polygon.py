@@ -180,8 +180,8 @@ def leads(points: np.ndarray, count: int) -> np.ndarray:
     directions = np.concatenate([normals, -normals, sides, -sides], axis=1)
     directions /= np.maximum(np.linalg.norm(directions, axis=-1, keepdims=True), 1e-300)
     heights = np.einsum("bud,bnd->bun", directions, points)
-    rivals = [np.delete(heights, i, axis=2).max(axis=2) for i in range(count)]
-    return (heights[:, :, :count] - np.stack(rivals, axis=2)).max(axis=1)
+    others = [np.delete(heights, i, axis=2).max(axis=2) for i in range(count)]
+    return (heights[:, :, :count] - np.stack(others, axis=2)).max(axis=1)
 
 
 def largest_margin(count: int, rng: np.random.Generator, steps: int, batch: int = 40) -> float:

@@ -119,21 +119,20 @@ def pairs_in_fractions(run: Run) -> str:
     count, grids = 0, GRIDS[: 4 if run.quick else None]
     for grid in grids:
         tokens, between = prod(grid), shifts_between(grid)
-        for sizes, (leak, shares) in product(KERNELS[: 5 if tokens < 25 else 2], choices):
+        for sizes, (epsilon, shares) in product(KERNELS[: 5 if tokens < 25 else 2], choices):
             for offset in product(*(range(-(k // 2), k - k // 2) for k in sizes)):
                 targets = (between == np.array(offset)).all(axis=2)
                 pair = 0
                 for share, factor in zip(shares, pair_factors(shares), strict=True):
-                    weight = 1 + tokens * (1 + share) * (1 / leak - 1)
+                    weight = 1 + tokens * (1 + share) * (1 / epsilon - 1)
                     row = softmax_rows(targets, weight, share * Fraction(tokens))
-                    pair = pair + factor / (1 - leak) * row
-                require((pair == targets).all(), f"{grid}, offset {offset}, ε = {leak}: not S_δ")
-                weights, even = (
-                    np.where(targets, 1 + tokens * (1 / leak - 1), Fraction(1)),
-                    1 - leak,
-                )
-                rest = 2 * tokens / leak - weights.sum(axis=1)  # (c), with η = 1/2
-                knowing = weights / (weights.sum(axis=1) + rest)[:, None] - leak / (2 * tokens)
+                    pair = pair + factor / (1 - epsilon) * row
+                equal = (pair == targets).all()
+                require(equal, f"{grid}, offset {offset}, ε = {epsilon}: not S_δ")
+                weights = np.where(targets, 1 + tokens * (1 / epsilon - 1), Fraction(1))
+                even = 1 - epsilon
+                rest = 2 * tokens / epsilon - weights.sum(axis=1)  # (c), with η = 1/2
+                knowing = weights / (weights.sum(axis=1) + rest)[:, None] - epsilon / (2 * tokens)
                 require((rest > 0).all() and (knowing * 2 / even == targets).all(), "(c) fails")
                 count += 1
     return f"{count} pairs on {len(grids)} grids from 1 × 1, K up to 5: each is S_δ exactly"

@@ -67,9 +67,9 @@ def tiling(patch: int, reach: int, pairs: int) -> list[tuple[str, Cell]]:
     """The shapes of the proof and their first cells, in the grid that counts from 0."""
     m, squares, dominoes = reach, pairs * (patch - 1) ** 2, pairs * (patch - 1)
     blocks = [(2 * row, 2 * column) for row, column in product(range(m), repeat=2)]
-    laid = [("square", block) for block in blocks[:squares]]
+    tiles = [("square", block) for block in blocks[:squares]]
     free = blocks[squares:]
-    laid += [("square", (0, 0))] * (squares - len(laid))
+    tiles += [("square", (0, 0))] * (squares - len(tiles))
     row = [("across", (2 * m, 2 * i)) for i in range(min(m, dominoes))]
     column = [("down", (2 * i, 2 * m)) for i in range(min(m, dominoes))]
     rest = max(0, dominoes - m)
@@ -85,16 +85,16 @@ def tiling(patch: int, reach: int, pairs: int) -> list[tuple[str, Cell]]:
         used = (len(places) + 1) // 2
         # The last two dominoes may share the last free block.
         free = free[used:] or free[-1:] if len(places) % 2 else free[used:]
-        laid += places
-        laid += [(shape, (0, 0))] * (rest - len(places))
-    laid += row + column
-    laid += [("across", (0, 0))] * (dominoes - len(row) - rest)
-    laid += [("down", (0, 0))] * (dominoes - len(column) - rest)
-    covered = {cell for shape, at in laid for cell in cells(shape, at)}
+        tiles += places
+        tiles += [(shape, (0, 0))] * (rest - len(places))
+    tiles += row + column
+    tiles += [("across", (0, 0))] * (dominoes - len(row) - rest)
+    tiles += [("down", (0, 0))] * (dominoes - len(column) - rest)
+    covered = {cell for shape, at in tiles for cell in cells(shape, at)}
     side = range(2 * m + 1)
     missing = [cell for cell in product(side, repeat=2) if cell not in covered]
     singles = [*missing, *[(0, 0)] * pairs][:pairs]
-    return laid + [("cell", at) for at in singles]
+    return tiles + [("cell", at) for at in singles]
 
 
 def cells(shape: str, at: Cell) -> list[Cell]:
@@ -109,12 +109,12 @@ def tilings(run: Run) -> str:
     largest = 6 if run.quick else 9
     for patch in range(2, largest):
         for reach, pairs in product(range(patch, largest + 1), range(2, 3 + 2 * largest)):
-            laid = tiling(patch, reach, pairs)
-            shapes = [shape for shape, _ in laid]
+            tiles = tiling(patch, reach, pairs)
+            shapes = [shape for shape, _ in tiles]
             counts = [shapes.count(shape) for shape in ("square", "across", "down", "cell")]
             expected = [pairs * (patch - 1) ** 2, *[pairs * (patch - 1)] * 2, pairs]
             require(counts == expected, f"P = {patch}, m = {reach}, D = {pairs}: {counts} shapes")
-            covered = {cell for shape, at in laid for cell in cells(shape, at)}
+            covered = {cell for shape, at in tiles for cell in cells(shape, at)}
             side = 2 * reach + 1
             if any(not (0 <= x < side and 0 <= y < side) for x, y in covered):
                 raise EvidenceFailed(f"P = {patch}, m = {reach}, D = {pairs}: outside the grid")
@@ -127,7 +127,7 @@ def tilings(run: Run) -> str:
     return f"{sizes} sizes with P < {largest}, m ≤ {largest}: as many cells as the formula says"
 
 
-def kernel_of(laid: list[tuple[str, Cell]], patch: int, reach: int, pairs: int) -> np.ndarray:
+def kernel_of(tiles: list[tuple[str, Cell]], patch: int, reach: int, pairs: int) -> np.ndarray:
     """One tap for each residue class and channel pair, so that F's rows lie on these shapes."""
     size = 2 * patch * reach + 1
     kernel = np.zeros((pairs, size, size), int)
@@ -139,7 +139,7 @@ def kernel_of(laid: list[tuple[str, Cell]], patch: int, reach: int, pairs: int) 
         "cell": [(0, 0)],
     }
     for shape, kinds in classes.items():
-        places = [at for kind, at in laid if kind == shape]
+        places = [at for kind, at in tiles if kind == shape]
         for (pair, residue), at in zip(product(range(pairs), kinds), places, strict=True):
             # rows s = ρ and s = ρ - P stand at δ and δ + 1, where P·δ + ρ = t
             tap = [patch * (cell - reach) + rest for cell, rest in zip(at, residue, strict=True)]

@@ -98,8 +98,8 @@ def network(rng: np.random.Generator, stride: int = 1) -> Any:
 
     def logits(x: Any) -> Any:
         x = jax.nn.relu(convolved("stem", x))
-        inner = convolved("second", jax.nn.relu(convolved("first", x, stride)))
-        x = jax.nn.relu(inner + convolved("shortcut", x, stride))
+        branch = convolved("second", jax.nn.relu(convolved("first", x, stride)))
+        x = jax.nn.relu(branch + convolved("shortcut", x, stride))
         return x.mean((1, 2)) @ jnp.asarray(classifier, x.dtype)
 
     return logits
@@ -211,10 +211,10 @@ def addressing(run: Run) -> str:
     model = compiled(function, images, constants=LARGE)
     plan, builder = model.plan, Builder(model.plan, LARGE)
     heads = {h.reading for block in plan.blocks for h in block.heads if h.reading.kind == "offset"}
-    held, checked = builder.positions(), 0
+    positions, checked = builder.positions(), 0
     for reading in sorted(heads, key=lambda each: each.where):
         query, key = builder.scores(reading)
-        scores = (held @ query.T) @ (key @ held.T)
+        scores = (positions @ query.T) @ (key @ positions.T)
         with ctx.workprec(PRECISION):
             checked += _require_addressed(plan, reading, scores)
     require(checked > 0, "no heads to look at")
