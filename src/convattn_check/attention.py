@@ -49,11 +49,11 @@ class Attention(NamedTuple):
 
 def read_attention(value: object, offsets: Sequence[Offset], heads: int) -> Attention:
     """The rows of so many heads, of the family that the certificate names."""
-    given = value if isinstance(value, dict) else {}
-    family = read.string(given.get("family"), "attention.family", FAMILIES)
+    entry = value if isinstance(value, dict) else {}
+    family = read.string(entry.get("family"), "attention.family", FAMILIES)
     names = ["family", *FAMILIES[family]]
     if family == "one_hot_limit":
-        names += SCORES[read.string(given.get("score"), "attention.score", SCORES)]
+        names += SCORES[read.string(entry.get("score"), "attention.score", SCORES)]
     body = read.fields(value, "attention", names)
     one_each = FAMILIES[family][-1]
     count = len(read.items(body[one_each], f"attention.{one_each}"))
@@ -69,8 +69,8 @@ def _one_hot_limit(body: dict[str, object], offsets: Sequence[Offset]) -> Attent
     "given": it is the hypothesis. "bias": b_target = M, else 0. "quadratic": -α|δ - target|² has
     its only maximum at the target. "enumerated", "polygon", "absolute": see below.
     """
-    given = read.items(body["targets"], "attention.targets")
-    targets = [_target(target, offsets) for target in given]
+    items = read.items(body["targets"], "attention.targets")
+    targets = [_target(target, offsets) for target in items]
     if body["score"] == "enumerated":
         _require_codes(body, len(offsets))
     if body["score"] == "polygon":
@@ -130,11 +130,11 @@ def _require_forms(body: dict[str, object], axes: int, targets: Sequence[Offset]
     for head, (form, target) in enumerate(zip(forms, targets, strict=True)):
         expected = [[2 if a == b else 0 for b in range(axes)] + [0] for a in range(size - 1)]
         expected.append([2 * t for t in target] + [-1])
-        found = [row[:-1] for row in form]
+        columns = [row[:-1] for row in form]
         require(
-            found == expected,
+            columns == expected,
             "attention",
-            f"form {head} is {show(found)} without its last column, expected {show(expected)}",
+            f"form {head} is {show(columns)} without its last column, expected {show(expected)}",
         )
 
 
@@ -146,8 +146,8 @@ def _leaky_one_hot(body: dict[str, object], offsets: Sequence[Offset]) -> Attent
     """
     leak = read.rational(body["leak"], "attention.leak")
     require(0 < leak < 1, "attention", f"leak is {show(leak)}, expected 0 < leak < 1")
-    given = read.items(body["targets"], "attention.targets")
-    targets = [None if target is None else _target(target, offsets) for target in given]
+    items = read.items(body["targets"], "attention.targets")
+    targets = [None if target is None else _target(target, offsets) for target in items]
     uniform = len(offsets)
     rows = [
         {uniform: Fraction(1)} if target is None else {target: 1 - leak, uniform: leak}

@@ -98,16 +98,16 @@ def _read_specification(top: dict[str, object]) -> str:
 
 def _check_digests(top: dict[str, object], ignored: bool) -> None:
     """The digests tie a body to what it was made for; they prove nothing, nor are they needed."""
-    given = fields(top["digests"], "digests", ["specification", "body"])
+    digests = fields(top["digests"], "digests", ["specification", "body"])
     parts = {
         "specification": ("stale", {name: top[name] for name in SPECIFICATION}),
         "body": ("digest", top["body"]),
     }
     for name, (code, part) in parts.items():
-        found = string(given[name], f"digests.{name}")
+        digest = string(digests[name], f"digests.{name}")
         expected = hashlib.sha256(canonical(part).encode()).hexdigest()
         require(
-            ignored or found == expected,
+            ignored or digest == expected,
             code,
-            f"digests.{name} is {show(found)}, expected {expected}: one was changed afterwards",
+            f"digests.{name} is {show(digest)}, expected {expected}: one was changed afterwards",
         )

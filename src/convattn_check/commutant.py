@@ -43,13 +43,13 @@ def check_commutant(claim: str, value: object) -> str:
         "range",
         f"{len(shifts)} shifts, expected 1 to {MOST_SHIFTS}, all different",
     )
-    given = read.integer(body["dimension"], "dimension", 0, nodes * nodes)
+    stated = read.integer(body["dimension"], "dimension", 0, nodes * nodes)
     equations = commuting_equations(grid, shifts, torus)
     dimension = nodes * nodes - (eliminate(equations)[0] if equations else 0)
     require(
-        given == dimension,
+        stated == dimension,
         "commutant",
-        f"dimension {given}, computed {dimension}, of the matrices that commute with the "
+        f"dimension {stated}, computed {dimension}, of the matrices that commute with the "
         f"{len(shifts)} shifts",
     )
     require_claim(
@@ -59,7 +59,7 @@ def check_commutant(claim: str, value: object) -> str:
             nodes=nodes,
             boundary=str(body["boundary"]),
             unit_shifts=set(shifts) == set(unit_shifts(len(grid))),
-            dimension=given,
+            dimension=stated,
         )
     )
     where = f"the {'torus' if torus else 'bare grid'} {'x'.join(map(str, grid))}"

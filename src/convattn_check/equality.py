@@ -58,13 +58,13 @@ def check_equality(claim: str, value: object) -> str:
         "offsets",
         f"offsets {show(body['offsets'])}, expected {show(offsets)}",
     )
-    given = read.items(body["pattern"], "pattern", len(axes))
+    items = read.items(body["pattern"], "pattern", len(axes))
     for number, axis in enumerate(axes):
         pattern = axis.pattern()
         require(
-            read.same(given[number], pattern),
+            read.same(items[number], pattern),
             "pattern",
-            f"pattern[{number}] is {show(given[number])}, expected {show(pattern)}: tap indices by "
+            f"pattern[{number}] is {show(items[number])}, expected {show(pattern)}: tap indices by "
             f"[offset][output pixel][input pixel] for {axis}",
         )
     ring = _read_ring(body["ring"], axes)

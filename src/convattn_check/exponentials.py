@@ -42,8 +42,8 @@ def check_exponentials(claim: str, value: object) -> str:
     require_claim(
         Facts("exponentials", claim, kernel, patch, heads=heads, offsets=len(offsets), nodes=tokens)
     )
-    given = read.items(body["places"], "places", len(offsets))
-    for offset, place in zip(offsets, given, strict=True):
+    pairs = read.items(body["places"], "places", len(offsets))
+    for offset, place in zip(offsets, pairs, strict=True):
         query, start = read.position(place, "a place", (tokens - 1, tokens - 1))
         outside = range(start, start + heads)
         require(

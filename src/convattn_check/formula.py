@@ -114,7 +114,7 @@ class Evaluation:
                 f"{name} has the shape {lengths}, but its indices {axes} have other sizes",
             )
             later = {*letters}.union(*(axis for f in factors[position + 1 :] for axis in f.axes))
-            kept = sorted({*known}.union(*axes) & later)
+            letters_left = sorted({*known}.union(*axes) & later)
             joined: Tensor = {}
             entries = [(self._assign(axes, index), entry) for index, entry in tensor.items()]
             for values, left in partial.items():
@@ -128,8 +128,8 @@ class Evaluation:
                     self._count(len(left) * len(right))
                     both = fixed | assignment
                     product = multiply(left, right)
-                    add_entry(joined, tuple(both[x] for x in kept), product, Fraction(1))
-            known, partial = kept, joined
+                    add_entry(joined, tuple(both[x] for x in letters_left), product, Fraction(1))
+            known, partial = letters_left, joined
         missing = sorted(set(letters) - set(known))
         require(not missing, "formula", f"the indices {missing} do not occur in every term")
         order = [known.index(letter) for letter in letters]

@@ -101,11 +101,11 @@ def read_minor(
         for column in read.items(body["columns"], "columns", order)
     ]
     _, determinant = eliminate([[kernel.entry(row, column) for column in columns] for row in rows])
-    given = read.integer(body["determinant"], "determinant")
+    stated = read.integer(body["determinant"], "determinant")
     require(
-        given == determinant and determinant != 0,
+        stated == determinant and determinant != 0,
         "determinant",
-        f"determinant {show(given)}, expected that of the minor, {show(determinant)}, and not 0",
+        f"determinant {show(stated)}, expected that of the minor, {show(determinant)}, and not 0",
     )
     return rows, columns
 
@@ -117,11 +117,11 @@ def furthest(shifts: Sequence[Sequence[int]]) -> list[int]:
 
 def require_tokens(body: dict[str, object], tokens: list[int], reason: str) -> None:
     """Whether "tokens_per_side" is what was computed."""
-    given = body["tokens_per_side"]
+    stated = body["tokens_per_side"]
     require(
-        read.same(given, tokens),
+        read.same(stated, tokens),
         "tokens",
-        f"tokens_per_side is {show(given)}, expected {tokens}: on each axis {reason}",
+        f"tokens_per_side is {show(stated)}, expected {tokens}: on each axis {reason}",
     )
 
 
@@ -149,15 +149,15 @@ def read_products(body: dict[str, object], facts: Facts) -> tuple[list[list[int]
     u/N or u/N, so that it is a softmax of finite scores for every N.
     """
     width = facts.offsets
-    given = read.array(
+    attention = read.array(
         body["attention"],
         "attention",
         lambda head, at: read.rationals(head, at, width + 1),
         facts.heads,
     )
-    whole, unit = whole_numbers([entry for head in given for entry in head], "attention")
+    whole, unit = whole_numbers([entry for head in attention for entry in head], "attention")
     weights = [whole[start : start + width + 1] for start in range(0, len(whole), width + 1)]
-    for head, (*own, uniform) in enumerate(given):
+    for head, (*own, uniform) in enumerate(attention):
         require(
             min(own) >= 0 and uniform > 0,
             "realizable",

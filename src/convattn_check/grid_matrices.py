@@ -35,8 +35,8 @@ Node = tuple[int, ...]
 
 def read_grid(value: object, where: str) -> tuple[tuple[int, int, int], Tensor, str]:
     """Shape (shifts, queries, keys), entries, and the name of the border."""
-    given = value if isinstance(value, dict) else {}
-    border = read.string(given.get("border"), f"{where}.border", BORDERS)
+    entry = value if isinstance(value, dict) else {}
+    border = read.string(entry.get("border"), f"{where}.border", BORDERS)
     names = ["grid", "shifts", "border", "stride", *["leak"] * (border == "leaky")]
     body = read.fields(value, where, names)
     grid = read.integers(body["grid"], f"{where}.grid", None, 1, MOST_NODES)

@@ -93,8 +93,8 @@ def check_head_dimension(claim: str, value: object) -> str:
         necessary = max(necessary + 1, -(-2 * full // dimension))
         sufficient += at_centre
     for name, expected in (("necessary", necessary), ("sufficient", sufficient)):
-        given = read.integer(body[name], name)
-        require(given == expected, "heads", f"{name} is {show(given)}, expected {expected}")
+        stated = read.integer(body[name], name)
+        require(stated == expected, "heads", f"{name} is {show(stated)}, expected {expected}")
     layers = (
         "layers with finite scores"
         if regime == "finite"

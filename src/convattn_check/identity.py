@@ -45,18 +45,19 @@ def check_identity(claim: str, value: object) -> str:
         )
     sizes = _read_sizes(body["sizes"], identity)
     evaluation = Evaluation(sizes)
-    given = read.fields(body["tensors"], "tensors", identity.tensors)
+    tensors = read.fields(body["tensors"], "tensors", identity.tensors)
     for number, tensor in enumerate(identity.tensors):
         axes, kind = identity.tensors[tensor]
         where, lengths = f"tensors.{tensor}", shape(axes, sizes)
-        entries = _read_tensor(given[tensor], where, number, kind, lengths)
+        entries = _read_tensor(tensors[tensor], where, number, kind, lengths)
         evaluation.tensors[tensor] = lengths, entries
     for tensor, shifts in identity.shifts.items():
-        found = read.fields(given[tensor], tensor, ("border", "grid", "shifts", "stride"))["shifts"]
+        grid = read.fields(tensors[tensor], tensor, ("border", "grid", "shifts", "stride"))
+        stated = grid["shifts"]
         require(
-            read.same(found, shifts),
+            read.same(stated, shifts),
             "tensors",
-            f"tensors.{tensor} has the shifts {show(found)}, expected {show(shifts)}",
+            f"tensors.{tensor} has the shifts {show(stated)}, expected {show(shifts)}",
         )
     for definition in identity.definitions:
         evaluation.define(read_formula(definition))
@@ -70,13 +71,13 @@ def check_identity(claim: str, value: object) -> str:
         )
     require_layout(
         identity.layout,
-        {tensor: value for tensor, value in given.items() if isinstance(value, dict)},
+        {tensor: value for tensor, value in tensors.items() if isinstance(value, dict)},
         {tensor: entries for tensor, (_, entries) in evaluation.tensors.items()},
     )
     spoken = ", ".join(f"{letter} {size}" for letter, size in sizes.items())
     symbols = [t for t in identity.tensors if identity.tensors[t][1] == "symbols"]
     values = f"for all values of {', '.join(symbols)}; " if symbols else ""
-    grids = "".join(f"; {t} {show(given[t])}" for t in given if isinstance(given[t], dict))
+    grids = "".join(f"; {t} {show(tensors[t])}" for t in tensors if isinstance(tensors[t], dict))
     return f"{identity.meaning}; {values}sizes {spoken}{grids}"
 
 
@@ -89,11 +90,11 @@ def _read_sizes(value: object, identity: Identity) -> dict[str, int]:
         if expected is None:
             require(size >= 2, "sizes", f"index {letter} has size {size}, expected at least 2")
         else:
-            wanted = prod(sizes[x] if x.isalpha() else int(x) for x in expected)
+            required = prod(sizes[x] if x.isalpha() else int(x) for x in expected)
             require(
-                size == wanted,
+                size == required,
                 "sizes",
-                f"index {letter} has size {size}, expected {wanted}, the product of {expected}",
+                f"index {letter} has size {size}, expected {required}, the product of {expected}",
             )
     for less, more in identity.fewer:
         require(
@@ -124,18 +125,18 @@ def _read_tensor(
     if kind == "causal":
         return {place: constant(1) for place in places if place[1] <= place[0]}
     if kind in BORDERS:
-        found, entries, border = read_grid(value, where)
+        actual, entries, border = read_grid(value, where)
         require(border == kind, "tensors", f"{where} has the border {border!r}, expected {kind!r}")
-        require(found == lengths, "tensors", f"{where} has the shape {found}, expected {lengths}")
+        require(actual == lengths, "tensors", f"{where} has the shape {actual}, expected {lengths}")
         return entries
-    given = read.rationals(value, where, len(places))
-    whole_numbers(given, where, LARGEST_PART)
-    entries = {place: constant(x) for place, x in zip(places, given, strict=True) if x}
+    numbers = read.rationals(value, where, len(places))
+    whole_numbers(numbers, where, LARGEST_PART)
+    entries = {place: constant(x) for place, x in zip(places, numbers, strict=True) if x}
     columns = {place[1] for place in entries} if kind == "mask" else set()
     fits: dict[object, bool] = {
-        "positive": min(given) > 0,
-        "nonzero": 0 not in given,
-        "mask": {*given} == {Fraction(0), Fraction(1)} and len(columns) == lengths[-1],
+        "positive": min(numbers) > 0,
+        "nonzero": 0 not in numbers,
+        "mask": {*numbers} == {Fraction(0), Fraction(1)} and len(columns) == lengths[-1],
     }
     require(fits.get(kind, True), "tensors", f"{where} is {show(value)}, expected it to be {kind}")
     return entries

@@ -62,12 +62,12 @@ def check_kernel_heads(claim: str, value: object) -> str:
     Work("F X").add(len(flattened) * len(offsets) * (len(offsets) + 1), long, 64)
     for row in flattened:
         for at, expected in enumerate([*row, 0]):
-            found = sum(entry * line[at] for entry, line in zip(row, products, strict=True))
-            if found != expected * unit:
+            mixture = sum(entry * line[at] for entry, line in zip(row, products, strict=True))
+            if mixture != expected * unit:
                 raise Reject(
                     "identity",
                     f"at {offsets[at] if at < len(offsets) else 'u'} the heads put "
-                    f"{show(Fraction(found, unit))}, expected {show(expected)}",
+                    f"{show(Fraction(mixture, unit))}, expected {show(expected)}",
                 )
 
     rank, most = facts.heads - 1, read.LARGEST_POSITION
@@ -126,18 +126,18 @@ def _limit_extra(
     offsets = kernel.offsets()
     if isinstance(value, dict) and "positive" in value:
         body = read.fields(value, "limit", ["positive"])
-        given = read.rationals(body["positive"], "limit.positive", len(offsets))
-        z, _ = whole_numbers(given, "limit.positive")
+        positive = read.rationals(body["positive"], "limit.positive", len(offsets))
+        z, _ = whole_numbers(positive, "limit.positive")
         dots = [sum(a * b for a, b in zip(row, z, strict=True)) for row in flattened]
         require(
             min(z) > 0 and not any(dots),
             "limit",
-            f"positive has the least entry {show(min(given))}, expected above 0, and F z = 0",
+            f"positive has the least entry {show(min(positive))}, expected above 0, and F z = 0",
         )
         return 1
     body = read.fields(value, "limit", ["combination"])
-    given = read.rationals(body["combination"], "limit.combination", len(rows))
-    coefficients, unit = whole_numbers(given, "limit.combination")
+    combination = read.rationals(body["combination"], "limit.combination", len(rows))
+    coefficients, unit = whole_numbers(combination, "limit.combination")
     y = [
         sum(c * kernel.entry(row, offset) for c, row in zip(coefficients, rows, strict=True))
         for offset in offsets

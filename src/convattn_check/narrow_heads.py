@@ -67,17 +67,20 @@ def check_narrow_heads(claim: str, value: object) -> str:
     require_claim(facts)
     heads = read.items(body["heads"], "heads", count)
     rows: list[list[int]] = []
-    held: list[list[int]] = [[] for _ in joined]
+    heads_by_coordinate: list[list[int]] = [[] for _ in joined]
     for number, head in enumerate(heads):
         where = f"heads[{number}]"
         own = read.fields(head, where, ["weights", "coordinates"])
-        given = read.rationals(own["weights"], where, len(offsets))
-        row, unit = whole_numbers(given, where)
+        weights = read.rationals(own["weights"], where, len(offsets))
+        row, unit = whole_numbers(weights, where)
         require(min(row) >= 0, "weights", f"{where} has a negative weight")
         if regime == "limit":
-            own_offset = sorted(given)[1:] in ([0] * (len(given) - 1), [0] * (len(given) - 2) + [1])
+            own_offset = sorted(weights)[1:] in (
+                [0] * (len(weights) - 1),
+                [0] * (len(weights) - 2) + [1],
+            )
             require(
-                given[centre] == 0 and own_offset,
+                weights[centre] == 0 and own_offset,
                 "weights",
                 f"{where}: expected 1 at the head's own offset, or all 0 if that is the offset 0",
             )
@@ -90,9 +93,9 @@ def check_narrow_heads(claim: str, value: object) -> str:
             f"{where} has {len(coordinates)} coordinates, expected 1 to {dimension}, each once",
         )
         for j in coordinates:
-            held[j].append(number)
+            heads_by_coordinate[j].append(number)
     work = Work("the ranks, for all coordinates together,")
-    for j, (reads, numbers) in enumerate(zip(joined, held, strict=True)):
+    for j, (reads, numbers) in enumerate(zip(joined, heads_by_coordinate, strict=True)):
         own_rows = [rows[head] for head in numbers]
         finite = regime == "finite"
         enough = _spans(own_rows, reads, work) if finite else _reaches(own_rows, reads, centre)
@@ -108,12 +111,12 @@ def check_narrow_heads(claim: str, value: object) -> str:
 
 def _joined(axes: list[Axis], channels: int, by_output: bool) -> list[list[int]]:
     """For each coordinate, pixel by pixel, the offsets at which some tap joins it to a token."""
-    found = []
+    reads_by_axis = []
     for axis in axes:
         tables = [
             list(zip(*table, strict=True)) if not by_output else table for table in axis.pattern()
         ]
-        found.append(
+        reads_by_axis.append(
             [
                 [any(tap != ABSENT for tap in table[pixel]) for table in tables]
                 for pixel in range(axis.patch)
@@ -121,7 +124,7 @@ def _joined(axes: list[Axis], channels: int, by_output: bool) -> list[list[int]]
         )
     return [
         [at for at, is_read in enumerate(product(*pixel)) if all(is_read)]
-        for pixel in product(*found)
+        for pixel in product(*reads_by_axis)
         for _ in range(channels)
     ]
 

@@ -15,7 +15,7 @@ def check_rank(claim: str, value: object) -> str:
     """
     names = ("head_dimension", "out_channels", "in_channels", "value", "output", "rank")
     body = read.fields(value, "body", names)
-    dimension, outputs, inputs, given = (
+    dimension, outputs, inputs, stated = (
         read.integer(body[name], name, 1, read.LARGEST_SIDE)
         for name in ("head_dimension", "out_channels", "in_channels", "rank")
     )
@@ -30,11 +30,11 @@ def check_rank(claim: str, value: object) -> str:
         ]
     )
     require(
-        given == rank == min(inputs, dimension)
+        stated == rank == min(inputs, dimension)
         and dimension < outputs
         and rank != outputs - dimension,
         "rank",
-        f"rank {given}, computed {rank}, D_in = {inputs}, D_h = {dimension}, D_out = {outputs}; "
+        f"rank {stated}, computed {rank}, D_in = {inputs}, D_h = {dimension}, D_out = {outputs}; "
         "expected the computed rank, min(D_in, D_h), not D_out - D_h, with D_h < D_out",
     )
     return (

@@ -127,8 +127,8 @@ def array(
     """A list, of the given length if there is one, each item read by `read`."""
     if not isinstance(value, list) or (length is not None and len(value) != length):
         size = "a list" if length is None else f"a list of length {length}"
-        given = f"{len(value)} items" if isinstance(value, list) else show(value)
-        raise Reject("malformed", f"{where} is {given}, expected {size}")
+        actual = f"{len(value)} items" if isinstance(value, list) else show(value)
+        raise Reject("malformed", f"{where} is {actual}, expected {size}")
     return [read(item, f"{where}[{index}]") for index, item in enumerate(value)]
 
 
@@ -173,10 +173,10 @@ def sides(value: object, where: str, axes: int | None, high: int = LARGEST_SIDE)
     return sizes
 
 
-def same(given: object, expected: object) -> bool:
+def same(value: object, expected: object) -> bool:
     """Whether two JSON values are written alike; unlike ``==``, which holds 1 and true equal.
 
     >>> same([1], [1]), same([True], [1])
     (True, False)
     """
-    return canonical(given) == canonical(expected)
+    return canonical(value) == canonical(expected)

@@ -39,14 +39,15 @@ def check_no_shared_map(claim: str, value: object) -> str:
     taps = Axis(size, 1).taps()
 
     inclusion = read.items(body["inclusion"], "inclusion", pixels)
-    for query, given in enumerate(inclusion):
+    for query, entry in enumerate(inclusion):
         inside = [query + tap for tap in taps if query + tap in keys]
         where = f"inclusion[{query}]"
-        combinations = read.items(given, where, len(inside))
+        combinations = read.items(entry, where, len(inside))
         for target, item in zip(inside, combinations, strict=True):
-            given = read.rationals(item, where, len(heads))
+            coefficients = read.rationals(item, where, len(heads))
             combination, unit = whole_numbers(
-                [c / denominator for c, (_, denominator) in zip(given, heads, strict=True)], where
+                [c / denominator for c, (_, denominator) in zip(coefficients, heads, strict=True)],
+                where,
             )
             work.add(len(heads) * pixels, longest(combination), long)
             reached = [
@@ -54,11 +55,11 @@ def check_no_shared_map(claim: str, value: object) -> str:
                 for key in keys
             ]
             if reached != [unit * (key == target) for key in keys]:
-                found = show([show(Fraction(x, unit)) for x in reached])
-                raise Reject("inclusion", f"{where} for key {target} gives {found}")
+                weights = show([show(Fraction(x, unit)) for x in reached])
+                raise Reject("inclusion", f"{where} for key {target} gives {weights}")
 
-    given = read.rationals(body["separator"], "separator", pixels * pixels)
-    separator, unit = whole_numbers(given, "separator")
+    entries = read.rationals(body["separator"], "separator", pixels * pixels)
+    separator, unit = whole_numbers(entries, "separator")
     tap = read.integer(body["tap"], "tap", taps[0], taps[-1])
     for number, (rows, denominator) in enumerate(heads):
         work.add(pixels * pixels, longest(separator), long)
@@ -87,12 +88,12 @@ def _head(value: object, where: str, pixels: int) -> Head:
     """
     if not (isinstance(value, dict) and "relative" in value):
         body = read.fields(value, where, ["rows"])
-        given = [
+        weight_rows = [
             read.rationals(row, where, pixels) for row in read.items(body["rows"], where, pixels)
         ]
-        flat, unit = whole_numbers([weight for row in given for weight in row], where)
+        flat, unit = whole_numbers([weight for row in weight_rows for weight in row], where)
         rows = [flat[start : start + pixels] for start in range(0, len(flat), pixels)]
-        for row, weights in zip(rows, given, strict=True):
+        for row, weights in zip(rows, weight_rows, strict=True):
             require(
                 min(row) >= 0 and sum(row) == unit,
                 "realizable",
@@ -106,11 +107,11 @@ def _head(value: object, where: str, pixels: int) -> Head:
         lambda pair, at: read.items(pair, at, 2),
         len(shifts),
     )
-    for shift, (found, _) in zip(shifts, pairs, strict=True):
+    for shift, (stated, _) in zip(shifts, pairs, strict=True):
         require(
-            read.same(found, shift),
+            read.same(stated, shift),
             "realizable",
-            f"{where} has the shift {show(found)}, not {shift}",
+            f"{where} has the shift {show(stated)}, not {shift}",
         )
     whole, _ = whole_numbers([read.rational(weight, where) for _, weight in pairs], where)
     require(min(whole) > 0, "realizable", f"{where} has a weight that is not positive")

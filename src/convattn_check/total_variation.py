@@ -27,8 +27,8 @@ LOOSEST = 2  # how many times what can be shown a bound may be
 
 def check_total_variation(claim: str, value: object) -> str:
     """The distance of the rows of quadratic heads, or of one bias, from their limit."""
-    given = value.get("score") if isinstance(value, dict) else None
-    score = read.string(given, "score", FIELDS)
+    stated = value.get("score") if isinstance(value, dict) else None
+    score = read.string(stated, "score", FIELDS)
     body = read.fields(value, "body", FIELDS[score])
     require_claim(Facts("total_variation", claim, score=score))
     sharpness, power, bound = (

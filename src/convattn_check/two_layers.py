@@ -186,14 +186,14 @@ def _require_identity(
     ]
     long_1, long_2 = scale_1.bit_length(), scale_2.bit_length()
     for (matrix, denominator), by_head in zip(second, maps, strict=True):
-        for (seen, times), row in zip(columns, by_head, strict=True):
+        for (attended, times), row in zip(columns, by_head, strict=True):
             factor = times * (scale_2 // denominator)
             parts = [(at, weight * factor) for at, weight in row.items()]
-            pairs = len(matrix) * len(seen)
+            pairs = len(matrix) * len(attended)
             work.add(pairs * len(matrix[0]), long_1, long_2)
             work.add(pairs * len(parts), long_1 + long_2, longest(part for _, part in parts))
             for query, line in enumerate(matrix):
-                for key, column in enumerate(seen):
+                for key, column in enumerate(attended):
                     composed = sum(a * b for a, b in zip(line, column, strict=True))
                     for at, part in parts:
                         totals[query][key][at] += composed * part

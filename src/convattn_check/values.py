@@ -13,8 +13,8 @@ Column = dict[int, Fraction]
 
 def read_values(value: object, attention: Attention, offsets: int) -> list[Column]:
     """For each offset the heads' coefficients, those that are not zero."""
-    given = value if isinstance(value, dict) else {}
-    family = read.string(given.get("family"), "values.family", FAMILIES)
+    entry = value if isinstance(value, dict) else {}
+    family = read.string(entry.get("family"), "values.family", FAMILIES)
     body = read.fields(value, "values", ["family", *FAMILIES[family]])
     if family == "sparse":
         return _sparse(body, len(attention.rows), offsets)
