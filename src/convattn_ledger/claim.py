@@ -188,9 +188,9 @@ limit; add that evidence, or state the kind that the claim really is
             return frozenset()
         return frozenset().union(*(REQUIRED_LEVELS[kind] for kind in self.kinds))
 
-    def _require(self, condition: object, found: str, expected: str) -> None:
+    def _require(self, condition: object, actual: str, expected: str) -> None:
         if not condition:
-            raise ValueError(f"claim {self.id}: {found}, but expected {expected}")
+            raise ValueError(f"claim {self.id}: {actual}, but expected {expected}")
 
     def _check_kinds(self) -> None:
         """The verdict and the levels of the evidence must go with the kinds."""

@@ -188,7 +188,7 @@ def parse_statement(docstring: str | None) -> Statement:
 
 def _errata(text: str) -> tuple[Erratum, ...]:
     """The items of the section, each a line and its continuations."""
-    found = []
+    errata = []
     for item in re.split(r"^- ", text, flags=re.MULTILINE)[1:]:
         parts = [part.strip() for part in " ".join(item.split()).split(" | ")]
         if len(parts) not in (3, 4) or not all(parts):
@@ -198,10 +198,10 @@ def _errata(text: str) -> tuple[Erratum, ...]:
             )
         where, printed, correction, *further = parts
         ids = tuple(further[0].split(", ")) if further else ()
-        found.append(Erratum(where, printed, correction, ids))
-    if text and not found:
+        errata.append(Erratum(where, printed, correction, ids))
+    if text and not errata:
         raise ValueError("the docstring's errata have no item; begin each with '- '")
-    return tuple(found)
+    return tuple(errata)
 
 
 def load_claim(path: Path) -> tuple[Claim, str | None]:

@@ -122,11 +122,11 @@ def _summary(entries: Sequence[tuple[Claim, Statement, str]]) -> str:
     for claim, statement, _ in entries:
         anchor = claim.id.lower().replace(".", "")
         title = _cell(statement.title.removeprefix(f"{claim.id}: ").rstrip("."))
-        lines.append(f"| [{claim.id}](#{anchor}) {title}: *{claim.verdict}* | {shown_by(claim)} |")
+        lines.append(f"| [{claim.id}](#{anchor}) {title}: *{claim.verdict}* | {levels_of(claim)} |")
     return "\n".join(lines) + "\n"
 
 
-def shown_by(claim: Claim) -> str:
+def levels_of(claim: Claim) -> str:
     """The strongest levels of evidence, in words."""
     levels = {item.level for item in claim.evidence}
     if claim.verdict is Verdict.NOT_RUN:  # then nothing was measured

@@ -120,8 +120,8 @@ def _files(folders: Iterable[Path]) -> dict[str, tuple[int, ...]]:
     """
     paths = [str(folder) for folder in folders]
     for folder in tuple(paths):
-        for place, inner, names in os.walk(folder):
-            inner[:] = set(inner) - {"__pycache__"}
+        for place, directories, names in os.walk(folder):
+            directories[:] = set(directories) - {"__pycache__"}
             paths += [os.path.join(place, name) for name in names]
     files: dict[str, tuple[int, ...]] = {}
     for path in paths:

@@ -31,8 +31,8 @@ def words(text: str) -> list[str]:
     """
     text = unicodedata.normalize("NFKC", text).lower()
     text = re.sub(r"(?<=[a-z])-\s*\n\s*(?=[a-z])", "", text)
-    found = (re.sub(r"\d+\W*$", "", part) for part in re.sub(r"[-–—/]", " ", text).split())
-    plain = (part.strip(".,;:()[]{}*`†'\"“”‘’") for part in found)
+    tokens = (re.sub(r"\d+\W*$", "", part) for part in re.sub(r"[-–—/]", " ", text).split())
+    plain = (part.strip(".,;:()[]{}*`†'\"“”‘’") for part in tokens)
     return [word for word in plain if _WORD.fullmatch(word) and word not in _OF_FORMULAS]
 
 
@@ -56,8 +56,8 @@ def runs(text: list[str], length: int) -> Iterator[int]:
 
 def digests(texts: list[str]) -> np.ndarray:
     """Those of all runs of some texts, in order."""
-    found = {run for text in map(words, texts) for n in LENGTHS for run in runs(text, n)}
-    return np.array(sorted(found), np.uint32)
+    hashes = {run for text in map(words, texts) for n in LENGTHS for run in runs(text, n)}
+    return np.array(sorted(hashes), np.uint32)
 
 
 def stands(quotation: list[str], known: np.ndarray) -> bool:
@@ -70,5 +70,5 @@ def stands(quotation: list[str], known: np.ndarray) -> bool:
     if len(quotation) < LENGTHS[0]:
         return True
     length = max(n for n in LENGTHS if n <= len(quotation))
-    found = np.array(list(runs(quotation, length)), np.uint32)
-    return bool(np.isin(found, known).all())
+    hashes = np.array(list(runs(quotation, length)), np.uint32)
+    return bool(np.isin(hashes, known).all())

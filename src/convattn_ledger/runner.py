@@ -215,9 +215,9 @@ def run(
     work = [(number, piece) for number, item in enumerate(selected) for piece in item.evidence]
     work.sort(key=lambda pair: pair[1].quick)
     total = len(work)
-    kept = options.journal.read() if options.journal is not None else {}
+    recorded = options.journal.read() if options.journal is not None else {}
     for number, piece in work[: total - 1]:  # one runs, which says on what device
-        result = kept.get((selected[number].proof.name, piece.name))
+        result = recorded.get((selected[number].proof.name, piece.name))
         if result is not None:
             results[number][piece.name] = result
     work = [(number, piece) for number, piece in work if piece.name not in results[number]]

@@ -81,16 +81,16 @@ def select(
             selected.append(Selected(proof, (), proof.problem))
             continue
         available = [item for item in proof.claim.evidence if item.quick or not quick]
-        wanted = tuple(item for item in available if not levels or item.level in levels)
+        evidence = tuple(item for item in available if not levels or item.level in levels)
         if quick and not available:
             problem = "no evidence is marked quick: every claim needs some that is"
             selected.append(Selected(proof, (), problem))
-        elif not wanted:
+        elif not evidence:
             left_out += 1
         else:
             full = not levels and not quick
             required = proof.claim.required_levels if full else frozenset()
-            selected.append(Selected(proof, wanted, required=required))
+            selected.append(Selected(proof, evidence, required=required))
     if left_out and not any(item.evidence for item in selected):
         names = ", ".join(level.name for level in sorted(levels, reverse=True))
         raise NothingSelected(

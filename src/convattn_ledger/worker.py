@@ -93,8 +93,8 @@ def _judge(evidence: Evidence, run: Run) -> tuple[bool | None, str]:
     except EvidenceFailed as reason:
         return False, str(reason) or "failed; the check gives no reason"
     except BaseException as error:
-        if isinstance(error, ModuleNotFoundError) and (wanted := missing(error)):
-            return None, wanted
+        if isinstance(error, ModuleNotFoundError) and (package := missing(error)):
+            return None, package
         trace = error.__traceback__.tb_next if error.__traceback__ else None
         lines = traceback.format_exception(type(error), error, trace)
         return False, f"raised {error!r}\n{''.join(lines).rstrip()}"

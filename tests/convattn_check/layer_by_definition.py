@@ -132,7 +132,7 @@ def layer(body, image, sides, kernel, channels):
         return None if -1 in indices else kernel[indices]
 
     zero = [0] * inputs
-    embedded = {key: [image.get(pixel_of(key, place), zero) for place in inside] for key in keys}
+    patches = {key: [image.get(pixel_of(key, place), zero) for place in inside] for key in keys}
     result = {}
     for query in grid(tokens):
         total = {output: [Fraction(0)] * outputs for output in places}
@@ -140,7 +140,7 @@ def layer(body, image, sides, kernel, channels):
             row = weights(attention, head, offsets, query, keys)
             mean = [
                 [
-                    sum(w * embedded[key][place][i] for w, key in zip(row, keys, strict=True))
+                    sum(w * patches[key][place][i] for w, key in zip(row, keys, strict=True))
                     / sum(row)
                     for i in range(inputs)
                 ]

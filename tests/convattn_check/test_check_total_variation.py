@@ -59,9 +59,14 @@ def test_the_bound_is_accepted_from_what_is_shown_to_twice_that_and_no_further(a
     theta = 1 + 2 * power ** ((squares + 1) ** 2) / (1 - power)
     for n in range(1, squares + 1):
         theta += 2 * power ** (n**2)
-    shown = 1 - 1 / theta**axes
+    value = 1 - 1 / theta**axes
     little = Fraction(1, 10**40)
-    bounds = {shown: True, shown - little: False, 2 * shown: True, 2 * shown + little: False}
+    bounds = {
+        value: True,
+        value - little: False,
+        2 * value: True,
+        2 * value + little: False,
+    }
     for bound, accepted in bounds.items():
         change = update(power="1/20", bound=str(bound), axes=axes, squares=squares)
         verdict = verdict_after("quadratic_variation", change)

@@ -89,9 +89,9 @@ def npy_seeds() -> list[bytes]:
     return [saved_by(np.save, array) for array in (*arrays, fortran, np.array([True, False]))]
 
 
-def saved_by(save: Any, *arrays: Any, **named: Any) -> bytes:
+def saved_by(save: Any, *arrays: Any, **kwargs: Any) -> bytes:
     buffer = io.BytesIO()
-    save(buffer, *arrays, **named)
+    save(buffer, *arrays, **kwargs)
     return buffer.getvalue()
 
 

@@ -149,9 +149,9 @@ def change_members(draw: Draw, files: dict[str, bytes]) -> dict[str, bytes]:
     elif kind == "exchange":
         result[name] = result[draw(st.sampled_from(names))]
     else:
-        inner = result.pop(name)
+        content = result.pop(name)
         if kind == "rename":
-            result[draw(st.sampled_from(NAMES))] = inner
+            result[draw(st.sampled_from(NAMES))] = content
     return result or {"x": b""}
 
 
@@ -163,8 +163,8 @@ def change_zip(draw: Draw, content: bytes) -> bytes:
     result = io.BytesIO()
     with warnings.catch_warnings(), zipfile.ZipFile(result, "w", packing) as archive:
         warnings.simplefilter("ignore")  # of names that are there twice
-        for name, inner in change_members(draw, files).items():
-            archive.writestr(zipfile.ZipInfo(name), inner, packing)
+        for name, data in change_members(draw, files).items():
+            archive.writestr(zipfile.ZipInfo(name), data, packing)
     return result.getvalue()
 
 
@@ -175,11 +175,11 @@ def change_tar(draw: Draw, content: bytes) -> bytes:
         files = {each.name: archive.extractfile(each).read() for each in members}  # type: ignore[union-attr]
     result = io.BytesIO()
     with tarfile.open(fileobj=result, mode="w") as archive:
-        for name, inner in change_members(draw, files).items():
+        for name, data in change_members(draw, files).items():
             info = tarfile.TarInfo(name)
-            info.size = len(inner)
+            info.size = len(data)
             info.type = draw(st.sampled_from((tarfile.REGTYPE,) * 9 + (tarfile.SYMTYPE,)))
-            archive.addfile(info, io.BytesIO(inner))
+            archive.addfile(info, io.BytesIO(data))
     return result.getvalue()
 
 

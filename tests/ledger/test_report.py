@@ -16,7 +16,7 @@ from convattn_ledger.selection import select
 from ledger.proof_files import claim, evidence, write
 
 
-def judged(proofs, passed, detail="figure 7 [red]x[/red]\nsecond line"):
+def outcome_of(proofs, passed, detail="figure 7 [red]x[/red]\nsecond line"):
     """An outcome in which each piece of evidence has what ``passed`` says for its name."""
     selected, _ = select(proofs)
     claims = [
@@ -54,7 +54,7 @@ def rendered(outcome, left_out=0, **settings):
 
 
 def test_the_table_shows_levels_strongest_first_and_groups_by_paper(proofs):
-    text = rendered(judged(proofs, {"cert": False, "coq": None}), left_out=4, width=120)
+    text = rendered(outcome_of(proofs, {"cert": False, "coq": None}), left_out=4, width=120)
     row = next(line for line in text.splitlines() if "C20.lemma1" in line)
     cells = [cell.strip() for cell in row.split("│")]
     assert cells == [
@@ -75,7 +75,7 @@ def test_the_table_shows_levels_strongest_first_and_groups_by_paper(proofs):
 
 
 def test_what_was_not_run_is_incomplete_and_does_not_fail(proofs):
-    text = rendered(judged(proofs, {"cert": None, "third": None}))
+    text = rendered(outcome_of(proofs, {"cert": None, "third": None}))
     row = next(line for line in text.splitlines() if line.strip().startswith("S.c "))
     assert "evidence is incomplete" in row
     assert "The evidence for 2 of 4 claims is incomplete." in text
@@ -101,7 +101,7 @@ def test_no_word_of_passing_where_a_level_did_not_run(proofs, levels):
 
 
 def test_failures_are_shown_in_full_and_markup_is_not_obeyed(proofs):
-    text = rendered(judged(proofs, {"cert": False}))
+    text = rendered(outcome_of(proofs, {"cert": False}))
     failure = text[text.index("C20.lemma1: evidence fails") :]
     assert "cert (CERTIFIED): figure 7 [red]x[/red]" in failure
     assert "second line" in failure
@@ -110,7 +110,7 @@ def test_failures_are_shown_in_full_and_markup_is_not_obeyed(proofs):
 
 
 def test_everything_about_few_claims_is_shown_and_nothing_about_many(proofs):
-    few, many = rendered(judged(proofs[:1], {})), rendered(judged(proofs, {}))
+    few, many = rendered(outcome_of(proofs[:1], {})), rendered(outcome_of(proofs, {}))
     parts = [
         "As printed\nOne is one.",
         "Repair\nNothing to repair.",
@@ -127,21 +127,23 @@ def test_everything_about_few_claims_is_shown_and_nothing_about_many(proofs):
 
 def test_without_a_terminal_there_are_no_control_codes(proofs, capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
-    print_report(console(), judged(proofs, {"cert": False}))
+    print_report(console(), outcome_of(proofs, {"cert": False}))
     text = capsys.readouterr().out
     assert "\x1b" not in text
     assert max(map(len, text.splitlines())) <= 100
     assert "second line \n" not in text  # nor padding to the full width
-    failed = rendered(judged(proofs, {"cert": False}), force_terminal=True, color_system="standard")
+    failed = rendered(
+        outcome_of(proofs, {"cert": False}), force_terminal=True, color_system="standard"
+    )
     assert "\x1b[9;31mCERTIFIED failed" in failed  # struck through, and red
 
 
 def test_progress_is_one_line_a_claim_without_a_terminal(proofs, capsys):
-    outcome = judged(proofs, {"cert": False, "third": None})
-    with display(console(stderr=True)) as shown:
+    outcome = outcome_of(proofs, {"cert": False, "third": None})
+    with display(console(stderr=True)) as progress:
         for item in outcome.claims:
-            shown.finished(item)
-        shown.progressed("C20.lemma1: coq", 1, 5)
+            progress.finished(item)
+        progress.progressed("C20.lemma1: coq", 1, 5)
     lines = capsys.readouterr().err.splitlines()
     assert [line.split() for line in lines] == [
         ["0.75", "s", "C20.lemma1:", "evidence", "fails"],
@@ -155,10 +157,10 @@ def test_progress_counts_the_checks_while_none_ends(capsys, monkeypatch):
     assert report.SECONDS_BEFORE_COUNTS < report.SECONDS_BETWEEN_COUNTS == 10
     for name in ("SECONDS_BEFORE_COUNTS", "SECONDS_BETWEEN_COUNTS"):
         monkeypatch.setattr(report, name, 0.02)
-    with display(console(stderr=True)) as shown:
+    with display(console(stderr=True)) as progress:
         time.sleep(0.2)  # the claims are being read
-        shown.progressed("starting", 0, 5)
-        shown.progressed("C20.lemma1: coq", 2, 5)
+        progress.progressed("starting", 0, 5)
+        progress.progressed("C20.lemma1: coq", 2, 5)
         time.sleep(0.2)
     lines = capsys.readouterr().err.splitlines()
     assert list(dict.fromkeys(lines)) == ["reading the claims", "0 of 5 checks", "2 of 5 checks"]
@@ -168,10 +170,10 @@ def test_progress_counts_the_checks_while_none_ends(capsys, monkeypatch):
 def test_progress_is_a_bar_on_a_terminal(proofs):
     buffer = io.StringIO()
     terminal = Console(file=buffer, force_terminal=True, width=100)
-    with display(terminal) as shown:
-        shown.progressed("C20.lemma1: [coq]", 1, 5)
-        for item in judged(proofs, {"cert": False}).claims:
-            shown.finished(item)
+    with display(terminal) as progress:
+        progress.progressed("C20.lemma1: [coq]", 1, 5)
+        for item in outcome_of(proofs, {"cert": False}).claims:
+            progress.finished(item)
     text = buffer.getvalue()
     assert "1/5" in text
     assert "[coq]" in text

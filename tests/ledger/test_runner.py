@@ -18,7 +18,7 @@ from ledger.proof_files import claim, evidence, write
 LEVELS = (Level.ENCLOSED, Level.BOUNDED, Level.BOUNDED)
 
 
-def judged(*passed, full=True, problem="", verdict=Verdict.AMENDED):
+def outcome_of(*passed, full=True, problem="", verdict=Verdict.AMENDED):
     """The outcome of a claim whose evidence, of LEVELS, passed or not; no more was selected."""
     evidence = tuple(Evidence(f"e{n}", level, lambda run: "seen") for n, level in enumerate(LEVELS))
     kind = Kind.EXPERIMENT if verdict is Verdict.NOT_RUN else Kind.LIMIT
@@ -45,7 +45,7 @@ def judged(*passed, full=True, problem="", verdict=Verdict.AMENDED):
     ],
 )
 def test_when_the_evidence_for_a_claim_passes(passed, full, problem):
-    claim = judged(*passed, full=full)
+    claim = outcome_of(*passed, full=full)
     assert claim.passed is (problem is None)
     assert len(claim.problems) == (problem is not None)
     if problem:
@@ -54,7 +54,7 @@ def test_when_the_evidence_for_a_claim_passes(passed, full, problem):
 
 @pytest.mark.parametrize("passed", [(None, None, None), (True, None, None), (None, None, False)])
 def test_a_claim_that_was_not_run_needs_no_evidence_but_none_may_fail(passed):
-    claim = judged(*passed, verdict=Verdict.NOT_RUN)
+    claim = outcome_of(*passed, verdict=Verdict.NOT_RUN)
     assert claim.passed is (False not in passed)
     assert claim.result == ("fails" if False in passed else "is incomplete")
     assert Outcome([claim]).passed is (True in passed)
@@ -79,7 +79,7 @@ def test_a_claim_that_was_not_run_needs_no_evidence_but_none_may_fail(passed):
 @pytest.mark.parametrize("full", [True, False])
 def test_each_level_and_the_word_for_the_claim(passed, levels, result, full):
     """One failed piece fails its level; a selected one that did not run leaves it incomplete."""
-    claim = judged(*passed, full=full)
+    claim = outcome_of(*passed, full=full)
     assert list(claim.levels) == [Level.ENCLOSED, Level.BOUNDED]
     assert tuple(claim.levels.values()) == levels
     assert claim.result == result
@@ -95,15 +95,15 @@ def test_each_level_and_the_word_for_the_claim(passed, levels, result, full):
     ],
 )
 def test_the_words_for_a_level(passed, words):
-    assert judged(True, *passed).level_words(Level.BOUNDED) == f"BOUNDED{words}"
+    assert outcome_of(True, *passed).level_words(Level.BOUNDED) == f"BOUNDED{words}"
 
 
 def test_a_claim_that_could_not_be_loaded_fails():
-    assert judged(True, True, True, problem="broken").problems == ("broken",)
+    assert outcome_of(True, True, True, problem="broken").problems == ("broken",)
 
 
 def test_a_run_passes_if_all_claims_do_and_there_are_some():
-    good, bad = judged(True, True, True), judged(False, True, True)
+    good, bad = outcome_of(True, True, True), outcome_of(False, True, True)
     assert good.seconds == 4.5
     assert Outcome([good, good]).passed
     assert not Outcome([good, bad]).passed

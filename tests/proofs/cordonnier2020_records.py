@@ -28,8 +28,8 @@ def full_record(row: Row, accuracy: float, removed: tuple[int, ...] = (2, 4, 1, 
     settings: Any = dataclasses.replace(row.settings, training=training)
     pruning = None
     if row.source is not None:
-        kept = [list(range(count + 1, 10)) for count in removed]
-        model = dataclasses.replace(settings.model, heads=tuple(map(len, kept)))
+        remaining = [list(range(count + 1, 10)) for count in removed]
+        model = dataclasses.replace(settings.model, heads=tuple(map(len, remaining)))
         settings = dataclasses.replace(settings, model=model)
         pruning = {
             "source": {
@@ -38,7 +38,7 @@ def full_record(row: Row, accuracy: float, removed: tuple[int, ...] = (2, 4, 1, 
                 "images_sha256": IMAGES["sha256"],
             },
             "thresholds": {"largest": 1e-5, "condition": 1e5},
-            "kept": kept,
+            "kept": remaining,
             "removed": list(removed),
             "epochs_before": 300,
             "before": 0.934,
@@ -74,16 +74,16 @@ def name_of(where: str) -> str:
 
 def changed(record: dict[str, Any], where: str, value: Any) -> dict[str, Any]:
     """The record with another value at a dotted place, or without that place if it is `GONE`."""
-    found = copy.deepcopy(record)
-    inner = found
-    *outer, last = where.split(".")
-    for name in outer:
-        inner = inner[name]
+    result = copy.deepcopy(record)
+    parent = result
+    *path, last = where.split(".")
+    for name in path:
+        parent = parent[name]
     if value is GONE:
-        del inner[last]
+        del parent[last]
     else:
-        inner[last] = value
-    return found
+        parent[last] = value
+    return result
 
 
 # What makes a run a reduced one: the place, and the value.

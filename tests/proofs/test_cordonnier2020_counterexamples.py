@@ -12,9 +12,9 @@ from convattn_ledger import EvidenceFailed
 
 def test_lemma3_shows_its_counterexamples() -> None:
     piece, run = piece_of("cordonnier2020", "lemma3", "the counterexamples")
-    shown = piece.check(run)
-    assert "2 heads on 2 pixels span, at each query, what a kernel of size 1 reads" in shown
-    assert "separator: ['-3/5', '2/5', '1', '0']" in shown
+    detail = piece.check(run)
+    assert "2 heads on 2 pixels span, at each query, what a kernel of size 1 reads" in detail
+    assert "separator: ['-3/5', '2/5', '1', '0']" in detail
 
 
 def test_a_counterexample_that_is_none_is_seen(tmp_path) -> None:

@@ -60,8 +60,8 @@ def test_a_whole_run_backs_a_row(row, tmp_path) -> None:
     item = row_of(row)
     right = round(10_000 * item.printed)
     record = full_record(item, (right + 50) / 10_000)
-    seen = check_with(row, record, tmp_path, Verdict.REPRODUCED)
-    assert f"printed {100 * item.printed:.1f} %, 0.50 points apart" in seen
+    detail = check_with(row, record, tmp_path, Verdict.REPRODUCED)
+    assert f"printed {100 * item.printed:.1f} %, 0.50 points apart" in detail
     with pytest.raises(EvidenceFailed, match="the verdict is 'reproduced'"):
         check_with(row, full_record(item, item.printed), tmp_path, Verdict.NOT_REPRODUCED)
     for gap in (-200, 200):
@@ -75,8 +75,10 @@ def test_a_whole_run_backs_a_row(row, tmp_path) -> None:
 
 def test_without_a_printed_figure_none_is_reproduced(tmp_path) -> None:
     record = full_record(row_of("heads16"), 0.1)
-    seen = check_with("heads16", record, tmp_path, Verdict.NOT_RUN)
-    assert seen.startswith("10.00 % of 10,000 test images (seed 5, bfloat16, 1 x cpu); no accuracy")
+    detail = check_with("heads16", record, tmp_path, Verdict.NOT_RUN)
+    assert detail.startswith(
+        "10.00 % of 10,000 test images (seed 5, bfloat16, 1 x cpu); no accuracy"
+    )
     for verdict in (Verdict.REPRODUCED, Verdict.NOT_REPRODUCED):
         with pytest.raises(EvidenceFailed, match="the verdict is 'not run', but the row says"):
             check_with("heads16", record, tmp_path, verdict)
@@ -163,12 +165,12 @@ def test_the_variances_of_the_authors_code_are_seen(row, name, monkeypatch) -> N
     other = {"center_variance": 4.0, "spread_variance": 0.0001}[name]
 
     def with_other(original):
-        return lambda settings, *given, **named: original(
+        return lambda settings, *args, **kwargs: original(
             type(settings)(
                 settings.encoding, heads=settings.heads, width=settings.width, **{name: other}
             ),
-            *given,
-            **named,
+            *args,
+            **kwargs,
         )
 
     where = "lab.models.positional_attention.PositionalAttention"

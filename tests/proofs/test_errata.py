@@ -32,10 +32,10 @@ def test_every_repair_of_a_paper_is_listed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("errata", "found"),
+    ("errata", "problem"),
     [("- eq. 1 | a", "eq. 1 | a"), ("- eq. 1 | | b", "eq. 1 |"), ("eq. 1 | a | b", "no item")],
 )
-def test_errata_that_cannot_be_read_are_refused(errata: str, found: str) -> None:
+def test_errata_that_cannot_be_read_are_refused(errata: str, problem: str) -> None:
     sections = (
         "Claimed. a",
         "True. b",
@@ -47,4 +47,4 @@ def test_errata_that_cannot_be_read_are_refused(errata: str, found: str) -> None
     )
     with pytest.raises(ValueError, match="errata") as refusal:
         parse_statement("\n\n".join(("Title.", *sections)))
-    assert found in str(refusal.value)
+    assert problem in str(refusal.value)

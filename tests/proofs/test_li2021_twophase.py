@@ -67,11 +67,11 @@ def full_record(**accuracies):
 
 def changed(where, value):
     record = full_record()
-    *outer, last = where.split("/")
-    inner = record
-    for name in outer:
-        inner = inner[name]
-    inner[last] = value
+    *path, last = where.split("/")
+    parent = record
+    for name in path:
+        parent = parent[name]
+    parent[last] = value
     return record
 
 
@@ -92,8 +92,8 @@ def test_whole_runs_back_the_row(tmp_path) -> None:
     _, run = piece_of("li2021", "twophase", MEASURED)
     path = tmp_path / "record.json"
     path.write_text(json.dumps(full_record()))
-    seen = BackingRun(lambda: ROW, path, Verdict.REPRODUCED)(run)
-    assert "limit-40-with 78.74 % (printed 78.74 %)" in seen
+    detail = BackingRun(lambda: ROW, path, Verdict.REPRODUCED)(run)
+    assert "limit-40-with 78.74 % (printed 78.74 %)" in detail
     with pytest.raises(EvidenceFailed, match="the verdict is 'reproduced'"):
         BackingRun(lambda: ROW, path, Verdict.NOT_RUN)(run)
 
@@ -163,8 +163,8 @@ def test_a_record_is_written_only_of_runs_that_back_the_row(tmp_path, monkeypatc
     (tmp_path / "li2021").mkdir()
     shutil.copy(ROOT / "proofs/li2021/twophase.py", tmp_path / "li2021")
     seed = tmp_path / "seed-0"
-    found, check = recording.write_record(seed, ROW.claim, tmp_path)
-    assert json.loads(check.path.read_text()) == found == whole
+    actual, check = recording.write_record(seed, ROW.claim, tmp_path)
+    assert json.loads(check.path.read_text()) == actual == whole
     whole["runs"][WITH]["result"]["test_accuracy"] = 0.5
     with pytest.raises(ValueError, match=r"is there already, of another run"):
         recording.write_record(seed, ROW.claim, tmp_path)
@@ -180,8 +180,8 @@ def test_a_record_is_written_only_of_runs_that_back_the_row(tmp_path, monkeypatc
 def scores_with_content(original):
     """Queries that are not zero."""
 
-    def changed(*given, **named):
-        two = original(*given, **named)
+    def changed(*args, **kwargs):
+        two = original(*args, **kwargs)
         mixing = two.layers[0].mixing
         mixing.query[...] = jnp.full_like(mixing.query[...], 0.01)
         return two
@@ -192,8 +192,8 @@ def scores_with_content(original):
 def no_keys(original):
     """Keys that are zero, whatever was asked for."""
 
-    def changed(*given, **named):
-        two = original(*given, **named)
+    def changed(*args, **kwargs):
+        two = original(*args, **kwargs)
         mixing = two.layers[0].mixing
         mixing.key[...] = jnp.zeros_like(mixing.key[...])
         return two
@@ -202,8 +202,8 @@ def no_keys(original):
 
 
 def a_head_lost(original):
-    def changed(*given, **named):
-        two = original(*given, **named)
+    def changed(*args, **kwargs):
+        two = original(*args, **kwargs)
         mixing = two.layers[0].mixing
         mixing.output[...] = mixing.output[...].at[4].set(0.0)
         return two
@@ -212,7 +212,7 @@ def a_head_lost(original):
 
 
 def another_height(height):
-    return lambda original: lambda *given, **named: original(*given, **{**named, "logit": height})
+    return lambda original: lambda *args, **kwargs: original(*args, **{**kwargs, "logit": height})
 
 
 TRANSFER = "lab.two_phase.transfer.transfer"

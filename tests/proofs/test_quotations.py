@@ -64,5 +64,5 @@ def test_a_word_that_differs_is_found(text: str) -> None:
 
 
 def test_enough_is_quoted() -> None:
-    found = [quotation for file in FILES for quotation in quoted(file) if len(quotation) > 1]
-    assert len(found) > 120
+    quotations = [quotation for file in FILES for quotation in quoted(file) if len(quotation) > 1]
+    assert len(quotations) > 120

@@ -11,15 +11,15 @@ from convattn_ledger import Level
 
 
 def one_head_dropped(original):
-    def changed(*given):
-        heads, blocks = original(*given)
+    def changed(*args):
+        heads, blocks = original(*args)
         return heads, blocks.at[0].set(0)
 
     return changed
 
 
 def wide_bound(original):
-    return lambda *given: 1e6 * original(*given)
+    return lambda *args: 1e6 * original(*args)
 
 
 def uniform_weight_halved(original):
@@ -41,8 +41,8 @@ def leak_not_taken_back(original):
     def changed(uniform_weight):
         layer = original(uniform_weight)
 
-        def apply(given, image):
-            return layer(given, image) * (1 - uniform_weight / 2)
+        def apply(spec, image):
+            return layer(spec, image) * (1 - uniform_weight / 2)
 
         return apply
 
@@ -55,8 +55,8 @@ def between_the_strides(original):
     def changed(uniform_weight):
         layer = original(uniform_weight)
 
-        def apply(given, image):
-            return layer(given, np.roll(image, -1, axis=0) if given.stride > 1 else image)
+        def apply(spec, image):
+            return layer(spec, np.roll(image, -1, axis=0) if spec.stride > 1 else image)
 
         return apply
 

@@ -68,14 +68,14 @@ def test_it_holds_the_first_records_of_each_class_in_file_order(script, tmp_path
 
 def test_same_archive_same_bytes(script, tmp_path, capsys) -> None:
     path = write_archive(tmp_path / "a.tar.xz", synthetic_records())
-    words, source, made = [str(path), "--output"], source_of(script, path), []
+    words, source, contents = [str(path), "--output"], source_of(script, path), []
     for name in ("one", "two"):
         folder = tmp_path / name
         folder.mkdir()
         assert script.main([*words, str(folder), "--new-digests"], source) == 0
         assert [file.name for file in folder.iterdir()] == [cifar10.FILE_NAME]
-        made.append((folder / cifar10.FILE_NAME).read_bytes())
-    assert made[0] == made[1]
+        contents.append((folder / cifar10.FILE_NAME).read_bytes())
+    assert contents[0] == contents[1]
     assert script.main([*words, str(tmp_path)], source) == 1  # not the released slice
     assert "nothing written" in capsys.readouterr().err
     assert not (tmp_path / cifar10.FILE_NAME).exists()

@@ -49,16 +49,16 @@ def test_a_row_shows_its_theorems_with_what_they_cover(script):
 
 
 def test_a_row_without_theorem_is_on_paper_and_one_that_is_missing_is_named(script):
-    found = script.table({"S.paper": SimpleNamespace(evidence=()), "S.gone": None})
-    assert r"\newcommand{\onpaperrows}{\textsf{S.paper}}" in found
-    assert re.search(r"S\.paper\}\} & --- .* on paper only", found)
-    assert re.search(r"S\.gone\}\} & .*no row of the ledger", found)
+    table = script.table({"S.paper": SimpleNamespace(evidence=()), "S.gone": None})
+    assert r"\newcommand{\onpaperrows}{\textsf{S.paper}}" in table
+    assert re.search(r"S\.paper\}\} & --- .* on paper only", table)
+    assert re.search(r"S\.gone\}\} & .*no row of the ledger", table)
 
 
 def test_theorems_with_axioms_are_named(script):
     evidence = (proved("sharpened/saturation.v"), proved("sharpened/saturation_reals.v"))
-    found = script.table({"S.saturation": SimpleNamespace(evidence=evidence)})
-    assert r"\newcommand{\withaxioms}{\texttt{saturation\_\allowbreak reals}}" in found
+    table = script.table({"S.saturation": SimpleNamespace(evidence=evidence)})
+    assert r"\newcommand{\withaxioms}{\texttt{saturation\_\allowbreak reals}}" in table
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def program():
     (ROOT / "build").mkdir(exist_ok=True)
     with (ROOT / "build/second_checker.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        made = subprocess.run(
+        done = subprocess.run(
             ["make", "--no-print-directory", PROGRAM],
             cwd=ROOT,
             capture_output=True,
@@ -33,5 +33,5 @@ def program():
             check=False,
             timeout=1800,
         )
-    assert made.returncode == 0, made.stdout[-2000:] + made.stderr[-2000:]
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     return ROOT / PROGRAM

@@ -37,8 +37,8 @@ def differences(program, paths):
 
 def certificates(*kinds):
     """The committed certificates of these kinds, by their names."""
-    found = {path.stem: json.loads(path.read_text()) for path in sorted(committed())}
-    return {name: value for name, value in found.items() if value["kind"] in kinds}
+    by_name = {path.stem: json.loads(path.read_text()) for path in sorted(committed())}
+    return {name: value for name, value in by_name.items() if value["kind"] in kinds}
 
 
 def committed():

@@ -52,7 +52,7 @@ def numbers(value, path=()):
     """The paths to every integer and rational string."""
     if isinstance(value, dict | list):
         pairs = value.items() if isinstance(value, dict) else enumerate(value)
-        return [found for key, item in pairs for found in numbers(item, (*path, key))]
+        return [value for key, item in pairs for value in numbers(item, (*path, key))]
     if isinstance(value, str):
         return [path] if value.lstrip("-")[:1].isdigit() else []
     return [path] if isinstance(value, int) else []

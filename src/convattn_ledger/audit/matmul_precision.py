@@ -88,16 +88,16 @@ def measure_dot(dot: Dot, precision: str) -> MatmulPrecision:
     powers = np.ldexp(np.float32(1), -np.arange(BITS)).astype(np.float32)
     pairs = np.zeros((BITS, WIDTH), np.float32)
     pairs[:, 0], pairs[1:, WIDTH // 2] = 1, powers[1:]
-    wanted = 1 + powers
-    wanted[0] = 1
-    sums = np.asarray(dot(pairs, ones)) == wanted[:, None]
+    expected = 1 + powers
+    expected[0] = 1
+    sums = np.asarray(dot(pairs, ones)) == expected[:, None]
 
-    def kept(exact: np.ndarray) -> int:
+    def bits_kept(exact: np.ndarray) -> int:
         return _leading_run([bool(row.all()) for row in exact])
 
-    left_bits = kept(left.reshape(BITS, -1))
-    right_bits = kept(right.T.reshape(BITS, -1))
-    accumulator_bits = kept(sums)
+    left_bits = bits_kept(left.reshape(BITS, -1))
+    right_bits = bits_kept(right.T.reshape(BITS, -1))
+    accumulator_bits = bits_kept(sums)
     name = operand_name(min(left_bits, right_bits))
     if accumulator_bits < BITS:
         name += f", {accumulator_bits}-bit sums"

@@ -163,16 +163,16 @@ def measure_printed_score(
     distances = ((shifts - target) ** 2).sum(-1, keepdims=True)
     centred = loss(ones, in_format(distances))
 
-    kept, softmax_precision = float(stored), max(score.precision, 24)
+    stored_alpha, softmax_precision = float(stored), max(score.precision, 24)
     gap = (softmax_precision + 1) * math.log(2) + math.log(2 * axes) + 0.01
     return PrintedScore(
         dtype=score.name,
         axes=axes,
-        alpha=kept,
+        alpha=stored_alpha,
         printed=printed,
         centred=centred,
-        argmax_safe_below=safe_below(score, axes, kept, 0.0),
-        weight_safe_below=safe_below(score, axes, kept, gap),
+        argmax_safe_below=safe_below(score, axes, stored_alpha, 0.0),
+        weight_safe_below=safe_below(score, axes, stored_alpha, gap),
     )
 
 

@@ -76,7 +76,10 @@ class AuditReport:
             _table(
                 "Subnormal numbers",
                 ("dtype", "inputs", "add", "multiply", "divide", "exp", "exp(-x) = 0 from"),
-                ((row.dtype, *_kept(row), _decimals(row.exp_zero_from)) for row in self.subnormals),
+                (
+                    (row.dtype, *_flags(row), _decimals(row.exp_zero_from))
+                    for row in self.subnormals
+                ),
             ),
             _table(
                 "float32 matrix products: bits of significand, of 24",
@@ -142,7 +145,7 @@ def _row(
     )
 
 
-def _kept(row: Subnormals) -> Iterable[str]:
+def _flags(row: Subnormals) -> Iterable[str]:
     flags = (row.inputs_kept, row.add_kept, row.multiply_kept, row.divide_kept, row.exp_kept)
     return ("kept" if flag else "flushed" for flag in flags)
 

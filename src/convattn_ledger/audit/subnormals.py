@@ -61,7 +61,7 @@ def measure_subnormals(number_format: FloatFormat, arithmetic: Arithmetic = DEVI
     def vector(value: float) -> np.ndarray:
         return np.full(LANES, value).astype(dtype)
 
-    def kept(result: jax.Array | np.ndarray) -> bool:
+    def nonzero(result: jax.Array | np.ndarray) -> bool:
         return bool(bit_patterns(np.asarray(result)).all())
 
     def exp_is_zero(exponent: np.ndarray) -> bool:
@@ -69,10 +69,10 @@ def measure_subnormals(number_format: FloatFormat, arithmetic: Arithmetic = DEVI
 
     return Subnormals(
         dtype=number_format.name,
-        inputs_kept=kept(arithmetic.multiply(vector(least / 2), vector(4.0))),
-        add_kept=kept(arithmetic.add(vector(1.5 * least), vector(-least))),
-        multiply_kept=kept(arithmetic.multiply(vector(least), vector(0.5))),
-        divide_kept=kept(arithmetic.divide(vector(least), vector(2.0))),
-        exp_kept=kept(arithmetic.exp(vector(math.log(least) - math.log(4)))),
+        inputs_kept=nonzero(arithmetic.multiply(vector(least / 2), vector(4.0))),
+        add_kept=nonzero(arithmetic.add(vector(1.5 * least), vector(-least))),
+        multiply_kept=nonzero(arithmetic.multiply(vector(least), vector(0.5))),
+        divide_kept=nonzero(arithmetic.divide(vector(least), vector(2.0))),
+        exp_kept=nonzero(arithmetic.exp(vector(math.log(least) - math.log(4)))),
         exp_zero_from=least_representable(exp_is_zero, 1.0, HIGHEST_SCALE, number_format),
     )

@@ -171,10 +171,10 @@ def require_zero_ring(layer: AttentionLayer) -> None:
 
 def head_maps(layer: AttentionLayer) -> list[Float[np.ndarray, "heads _ _"]]:
     """The maps whose product is each head's, in float64: one or two."""
-    given = [part for part in (layer.value, layer.output) if part is not None]
-    if not given:
+    maps = [part for part in (layer.value, layer.output) if part is not None]
+    if not maps:
         raise ValueError("the layer has no map; give it an output map, the identity if need be")
-    return [np.asarray(part, np.float64) for part in given]
+    return [np.asarray(part, np.float64) for part in maps]
 
 
 def _spread_over_pixels(

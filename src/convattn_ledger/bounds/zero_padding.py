@@ -60,11 +60,11 @@ def available_offsets(
     >>> available_offsets(ConvolutionGeometry.of((3,)), (2,)).tolist()
     [[False, True, True], [True, True, False]]
     """
-    found = np.ones((1, 1), bool)
+    available = np.ones((1, 1), bool)
     for offsets, size in zip(geometry.axis_offsets, tokens, strict=True):
         reached = np.arange(size)[:, None] + np.array(offsets)[None, :]
-        found = np.kron(found, (reached >= 0) & (reached < size))
-    return found
+        available = np.kron(available, (reached >= 0) & (reached < size))
+    return available
 
 
 def _tap_patterns(geometry: ConvolutionGeometry) -> Int[np.ndarray, "offsets patterns"]:
@@ -75,13 +75,13 @@ def _tap_patterns(geometry: ConvolutionGeometry) -> Int[np.ndarray, "offsets pat
     >>> _tap_patterns(ConvolutionGeometry.of((3,), 2)).tolist()  # q - p = -1, 0, 1
     [[-1, -1, 0], [0, 1, 2], [2, -1, -1]]
     """
-    found = np.zeros((1, 1), int)
+    patterns = np.zeros((1, 1), int)
     for index, size in zip(geometry.tap_index, geometry.kernel_size, strict=True):
         here = np.unique(index.reshape(len(index), -1), axis=1)
-        before, after = found[:, None, :, None], here[None, :, None, :]
+        before, after = patterns[:, None, :, None], here[None, :, None, :]
         joined = np.where((before < 0) | (after < 0), -1, before * size + after)
-        found = joined.reshape(len(found) * len(here), -1)
-    return found
+        patterns = joined.reshape(len(patterns) * len(here), -1)
+    return patterns
 
 
 def available_sums(

@@ -20,16 +20,16 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     output = options.output
     output.mkdir(parents=True, exist_ok=True)
-    made = {}
+    by_name = {}
     for name, certificate in certificates():
         write(certificate, output / name)
-        made[name] = certificate
+        by_name[name] = certificate
     if options.stated is not None:
-        write_file(options.stated, table_text(made.items()).encode("ascii"))
+        write_file(options.stated, table_text(by_name.items()).encode("ascii"))
     for other in output.glob("*.json"):
-        if other.name not in made and SCHEMA.encode() in other.read_bytes():
+        if other.name not in by_name and SCHEMA.encode() in other.read_bytes():
             other.unlink()
-    print(f"{len(made)} certificates in {output}")
+    print(f"{len(by_name)} certificates in {output}")
     return 0
 
 

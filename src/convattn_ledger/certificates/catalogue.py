@@ -454,10 +454,10 @@ def _equalities() -> Named:
                 f"{opening} every {kernel}x{kernel} convolution of patches of size {patch}, "
                 "zero-padded, for every image size and any channels."
             )
-            made = make_certificate(
+            certificate = make_certificate(
                 claim, statement, equality_body, construction, (kernel, kernel), patch
             )
-            yield f"{claim}-K{kernel}-P{patch}.json", made
+            yield f"{claim}-K{kernel}-P{patch}.json", certificate
     for claim, construction, size, patch, stride, dilation in VARIATIONS:
         outside = "with any filling of the ring" if claim == "S.pad" else "zero-padded"
         statement = (
@@ -468,5 +468,7 @@ def _equalities() -> Named:
         steps = {"stride": stride, "dilation": dilation}
         name = f"{claim}-K{size[0]}-P{patch}"
         name += "".join(f"-{step[0]}{by}" for step, by in steps.items() if by > 1)
-        made = make_certificate(claim, statement, equality_body, construction, size, patch, **steps)
-        yield f"{name}.json", made
+        certificate = make_certificate(
+            claim, statement, equality_body, construction, size, patch, **steps
+        )
+        yield f"{name}.json", certificate

@@ -28,9 +28,9 @@ def no_shared_map_body(
     for query in range(pixels):
         basis = [rows[query] for rows in attention]
         keys = [query + tap for tap in axis_taps(kernel_size) if 0 <= query + tap < pixels]
-        found = [coordinates_in(basis, [Fraction(key == k) for k in range(pixels)]) for key in keys]
-        coefficients = [row for row in found if row is not None]
-        if len(coefficients) < len(found):
+        rows = [coordinates_in(basis, [Fraction(key == k) for k in range(pixels)]) for key in keys]
+        coefficients = [row for row in rows if row is not None]
+        if len(coefficients) < len(rows):
             raise ValueError(f"a tap of query {query} is not in the span of the {len(heads)} rows")
         inclusion.append([[rational(c) for c in row] for row in coefficients])
     stacked = [[entry for row in rows for entry in row] for rows in attention]
@@ -57,9 +57,9 @@ def head_rows(head: dict[str, Any], pixels: int) -> list[Row]:
 def _separator(stacked: Sequence[Row], kernel_size: int, pixels: int) -> tuple[Row, int]:
     """y orthogonal to every head's stacked rows but not to a tap's, which no Φ allows; the tap."""
     for tap in axis_taps(kernel_size):
-        wanted = [int(k == q + tap) for q, k in product(range(pixels), range(pixels))]
+        target = [int(k == q + tap) for q, k in product(range(pixels), range(pixels))]
         for vector in null_space(stacked):
-            if sum(a * b for a, b in zip(vector, wanted, strict=True)) != 0:
+            if sum(a * b for a, b in zip(vector, target, strict=True)) != 0:
                 return vector, tap
     raise ValueError("every tap lies in the span of the stacked rows: a shared map exists")
 

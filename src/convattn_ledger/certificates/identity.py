@@ -49,13 +49,13 @@ def _grid(
     >>> _grid((2,), [(1,)])
     {'border': 'zero', 'grid': [2], 'shifts': [[1]], 'stride': 1}
     """
-    given: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "border": border,
         "grid": list(sides),
         "shifts": [list(shift) for shift in shifts],
         "stride": stride,
     }
-    return given if leak is None else given | {"leak": rational(leak)}
+    return fields if leak is None else fields | {"leak": rational(leak)}
 
 
 def _numbers(matrix: Sequence[Sequence[Fraction | int]]) -> list[str]:
@@ -278,8 +278,8 @@ def _shared_rows() -> Case:
     ]
     # At each query three shifts and one other key: four equations for four heads.
     rows = rational_matrix([head[:4] for head in heads]).transpose()
-    wanted = rational_matrix([[int(k == key) for key in range(3)] for k in range(4)])
-    maps = fractions(rows.solve(wanted).transpose())
+    targets = rational_matrix([[int(k == key) for key in range(3)] for k in range(4)])
+    maps = fractions(rows.solve(targets).transpose())
     return (
         "h4 q2 p2 r4 k4 d3 i2 o3",
         {

@@ -57,8 +57,8 @@ def narrow_heads_body(
         "heads": [
             {
                 "weights": [str(Fraction(weight)) for weight in row],
-                "coordinates": [int(j) for j in held if j != NONE],
+                "coordinates": [int(j) for j in coordinates if j != NONE],
             }
-            for row, held in zip(weights, heads.coordinates, strict=True)
+            for row, coordinates in zip(weights, heads.coordinates, strict=True)
         ],
     }

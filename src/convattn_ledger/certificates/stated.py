@@ -56,8 +56,8 @@ def stated(certificate: Mapping[str, Any]) -> dict[str, Any]:
     result = {"kind": kind}
     for key, part in body.items():
         if key not in witnesses:
-            inner = part.items() if isinstance(part, dict) else ()
-            numbers = {name: value for name, value in inner if f"{key}.{name}" not in witnesses}
+            items = part.items() if isinstance(part, dict) else ()
+            numbers = {name: value for name, value in items if f"{key}.{name}" not in witnesses}
             result[key] = numbers if isinstance(part, dict) else part
     if kind == "two_layers":
         result["heads"] = [len(body[layer]["targets"]) for layer in ("first", "second")]

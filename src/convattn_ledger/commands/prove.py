@@ -87,7 +87,7 @@ class Prove:
         only = [_named(file, project, self.coq) for file in self.files] or None
         claims = find_proofs(self.proofs)
         try:
-            found = find_coq(project)
+            coq = find_coq(project)
         except NoCoq as error:
             print(f"convattn prove: {error}", file=sys.stderr)
             return NO_COQ
@@ -96,18 +96,18 @@ class Prove:
             print(f"  compiled {file}  {seconds:.1f} s", file=sys.stderr, flush=True)
 
         jobs = self.jobs or cores()
-        with termination_raises(), _held(target):
+        with termination_raises(), _lock_output(target):
             outcome = check_proofs(
-                found, project, claims, target, jobs, only, finished, locked=not self.lock
+                coq, project, claims, target, jobs, only, finished, locked=not self.lock
             )
             if self.lock and not outcome.failures:
                 content = written(outcome.lock)
                 write_file((self.coq or coq_directory()) / LOCK, content)
                 project = replace(project, sources={**project.sources, LOCK: content})
-            report = as_report(found, project, outcome)
+            report = as_report(coq, project, outcome)
             if only is None:
                 write_json(target / "report.json", report)
-        _print(outcome, found.version, to_stderr=to_stdout)
+        _print(outcome, coq.version, to_stderr=to_stdout)
         if to_stdout:
             print(json.dumps(report, indent=2, ensure_ascii=False))
         else:
@@ -218,7 +218,7 @@ def _output_folder(output: Path | None, coq: Path | None) -> Path:
 
 
 @contextmanager
-def _held(target: Path) -> Iterator[None]:
+def _lock_output(target: Path) -> Iterator[None]:
     """Make the folder, and hold it against other runs."""
     try:
         target.mkdir(parents=True, exist_ok=True)

@@ -95,27 +95,27 @@ class Verify:
         chosen = [_level(name) for name in self.level]
         if self.certificates is not None and not self.certificates.is_dir():
             raise UsageError(f"--certificates got {self.certificates}, which is not a directory")
-        with termination_raises(), display(console(stderr=True)) as shown:
+        with termination_raises(), display(console(stderr=True)) as progress:
             proofs, report = (self.proofs or proofs_directory()).resolve(), prove_report()
             journal = Journal.of(  # before a proof is loaded
                 (proofs, coq_directory(), directory.resolve(), *([report] if report else [])),
                 (self.seed, self.quick, self.timeout),
             )
-            found = find_proofs(self.proofs)
+            discovered = find_proofs(self.proofs)
             try:
-                matched = matching(found, self.claim)
+                matched = matching(discovered, self.claim)
                 selected, left_out = select(matched, chosen, self.quick)
             except NothingSelected as error:
                 raise UsageError(str(error)) from error
             require_platform()
-            shown.progressed("starting", 0, sum(len(item.evidence) for item in selected))
+            progress.progressed("starting", 0, sum(len(item.evidence) for item in selected))
             if self.restart:
                 journal.remove()
             numbers = (self.seed, self.quick, self.jobs, self.timeout)
             options = Options(directory.resolve(), *numbers, journal=journal)
-            outcome = run(selected, options, shown.finished, shown.progressed)
+            outcome = run(selected, options, progress.finished, progress.progressed)
         print_report(console(), outcome, left_out)
-        _warn_of_unloaded(found, matched)
+        _warn_of_unloaded(discovered, matched)
         if journal.changed:
             print(
                 f"convattn verify: {journal.changed} changed meanwhile: results may be of its "
@@ -150,10 +150,10 @@ def find_proofs(directory: Path | None) -> list[Proof]:
     option = "--proofs got" if directory else "the proofs are expected in"
     if not place.is_dir():
         raise UsageError(f"{option} {place}, which is not a directory")
-    found = discover(place)
-    if not found:
+    proofs = discover(place)
+    if not proofs:
         raise UsageError(f"{option} {place}, but it has no proof files <paper>/<name>.py")
-    return found
+    return proofs
 
 
 def _level(name: str) -> Level:
@@ -164,8 +164,8 @@ def _level(name: str) -> Level:
         raise UsageError(f"--level got {name!r}, but expected one of {names}") from None
 
 
-def _warn_of_unloaded(found: Sequence[Proof], matched: Sequence[Proof]) -> None:
-    elsewhere = [proof.label for proof in found if proof.problem and proof not in matched]
+def _warn_of_unloaded(proofs: Sequence[Proof], matched: Sequence[Proof]) -> None:
+    elsewhere = [proof.label for proof in proofs if proof.problem and proof not in matched]
     if elsewhere:
         print(
             f"convattn verify: not selected, but these files could not be loaded: "

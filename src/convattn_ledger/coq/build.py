@@ -153,10 +153,10 @@ def build(
     key = digest(json.dumps([coq.version, sorted(coq.packages.items()), project.warnings]).encode())
     requires = closure(project)
     recorded = _prepare(project, output, key, requires)
-    wanted = project.files
+    targets = project.files
     if only is not None:
-        wanted = sorted(set(only).union(*(requires[file] for file in only)))
-    text, taken = _make(project, output, jobs, wanted, finished)
+        targets = sorted(set(only).union(*(requires[file] for file in only)))
+    text, taken = _make(project, output, jobs, targets, finished)
     refuse_unwritten(text, output)
     errors: dict[str, Failure] = {}
     for match in _ERROR.finditer(text):
@@ -164,11 +164,11 @@ def build(
         remedy = "correct the statement or the proof"
         if _STALE.search(match["said"]):
             remedy = f"a library has changed since it was compiled: remove {output} and run again"
-        found = f"Coq refuses it: {words[:500]}"
-        errors[match["file"]] = Failure(match["file"], int(match["line"]), found, remedy)
+        problem = f"Coq refuses it: {words[:500]}"
+        errors[match["file"]] = Failure(match["file"], int(match["line"]), problem, remedy)
     tree, failures = output / "coq", []
     entries: dict[str, dict[str, Any]] = {}
-    for file in sorted(wanted, key=lambda file: (len(requires[file]), file)):
+    for file in sorted(targets, key=lambda file: (len(requires[file]), file)):
         missing = sorted(requires[file] - entries.keys())
         compiled = _digest((tree / file).with_suffix(".vo"))
         if file in requires[file]:
@@ -177,11 +177,11 @@ def build(
         elif file in errors:
             failures.append(errors[file])
         elif missing:
-            found = f"not compiled, since {missing[0]} does not compile"
-            failures.append(Failure(file, 0, found, "correct that first"))
+            problem = f"not compiled, since {missing[0]} does not compile"
+            failures.append(Failure(file, 0, problem, "correct that first"))
         elif compiled is None:
-            found = f"coqc ended without a message, or after {LIMIT} s: {text.strip()[-300:]}"
-            failures.append(Failure(file, 0, found, "shorten the proof, or run coqc on it"))
+            problem = f"coqc ended without a message, or after {LIMIT} s: {text.strip()[-300:]}"
+            failures.append(Failure(file, 0, problem, "shorten the proof, or run coqc on it"))
         else:
             seconds = taken.get(file, recorded.get(file, {}).get("seconds", 0.0))
             source = digest(project.sources[file])
@@ -191,7 +191,7 @@ def build(
                 "compiled": compiled,
                 "seconds": seconds,
             }
-    others = {file: entry for file, entry in recorded.items() if file not in wanted}
+    others = {file: entry for file, entry in recorded.items() if file not in targets}
     _record(output, key, others | entries)
     seconds = {file: entry["seconds"] for file, entry in entries.items()}
     return Built(seconds, requires, tuple(failures), len(taken))
@@ -215,18 +215,18 @@ def _prepare(
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         recorded = {}
-    kept = {str(Path(file).with_suffix("")) for file in recorded}
-    for found in sorted(tree.rglob("*")):
-        name = found.relative_to(tree)
-        if found.suffix not in _SUFFIXES or (found.is_dir() and not found.is_symlink()):
+    compiled = {str(Path(file).with_suffix("")) for file in recorded}
+    for entry in sorted(tree.rglob("*")):
+        name = entry.relative_to(tree)
+        if entry.suffix not in _SUFFIXES or (entry.is_dir() and not entry.is_symlink()):
             continue
         if not path.is_file():
             raise ForeignFiles(
-                f"{found} was not put there by convattn prove, which would remove it"
+                f"{entry} was not put there by convattn prove, which would remove it"
             )
-        stays = str(name.with_suffix("")) in kept or str(name) in project.sources
-        if not stays or found.is_symlink():
-            found.unlink()
+        stays = str(name.with_suffix("")) in compiled or str(name) in project.sources
+        if not stays or entry.is_symlink():
+            entry.unlink()
     tree.mkdir(parents=True, exist_ok=True)
     _record(output, key, recorded)  # before the copies: it says that they are ours
     for file in project.files:
@@ -242,7 +242,7 @@ def _make(
     project: Project,
     output: Path,
     jobs: int,
-    wanted: Iterable[str],
+    targets: Iterable[str],
     finished: Callable[[str, float], None],
 ) -> tuple[str, dict[str, float]]:
     """Run the build; what it says, and the seconds of each file that was compiled."""
@@ -253,16 +253,16 @@ def _make(
     environment = clean_environment()
     options = ["-Q", ".", project.prefix, "-arg", "-w", "-arg", project.warnings]
     words = ["coq_makefile", *options, *project.files, "-o", "Makefile.coq"]
-    made = subprocess.run(
+    done = subprocess.run(
         words, cwd=tree, env=environment, capture_output=True, text=True, check=False
     )
-    if made.returncode:
-        return made.stderr, {}
+    if done.returncode:
+        return done.stderr, {}
     for name in (".Makefile.coq.d", "Makefile.coq.local", "Makefile.coq.local-late"):
         (tree / name).unlink(missing_ok=True)  # make would read them: of another run, or a stranger
     words = ["make", "-f", "Makefile.coq", "--keep-going", f"-j{jobs}", "--output-sync=target"]
     words += ["--no-print-directory", "TIMECMD=../timed"]
-    words += [f"{file}o" for file in wanted]
+    words += [f"{file}o" for file in targets]
     taken: dict[str, float] = {}
     said: list[str] = []
     process = subprocess.Popen(
@@ -330,8 +330,8 @@ def clean_environment() -> dict[str, str]:
     """
     nowhere = "/nonexistent"
     absent = ("HOME", "XDG_DATA_HOME", "XDG_DATA_DIRS", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS")
-    kept = {name: os.environ[name] for name in ("PATH", "TMPDIR") if name in os.environ}
-    return {"LC_ALL": "C.UTF-8", **dict.fromkeys(absent, nowhere), **kept}
+    inherited = {name: os.environ[name] for name in ("PATH", "TMPDIR") if name in os.environ}
+    return {"LC_ALL": "C.UTF-8", **dict.fromkeys(absent, nowhere), **inherited}
 
 
 def not_passed_on() -> list[str]:

@@ -72,10 +72,12 @@ class Kernel:
             if parse_assumptions(answer) == ():
                 asked = [name for name in theorems if name not in closed]
         answers = self.ask(self._required, [f"Print Assumptions {name}" for name in asked])
-        found = dict(zip(asked, map(parse_assumptions, answers), strict=True))
-        self._locate({axiom for axioms in found.values() for axiom in axioms if " " not in axiom})
+        axioms_of = dict(zip(asked, map(parse_assumptions, answers), strict=True))
+        self._locate(
+            {axiom for axioms in axioms_of.values() for axiom in axioms if " " not in axiom}
+        )
         return [
-            tuple(sorted(self._full.get(axiom, axiom) for axiom in found.get(name, ())))
+            tuple(sorted(self._full.get(axiom, axiom) for axiom in axioms_of.get(name, ())))
             for name in theorems
         ]
 
@@ -106,16 +108,16 @@ class Kernel:
     def known(self, lines: Sequence[str], names: Sequence[str]) -> dict[str, str]:
         """Which names mean something where these lines stand, and what."""
         answers = self.ask(lines, [f"Locate Term {name}" for name in names])
-        found = zip(names, map(parse_location, answers), strict=True)
-        return {name: full for name, full in found if full is not None}
+        pairs = zip(names, map(parse_location, answers), strict=True)
+        return {name: full for name, full in pairs if full is not None}
 
     def modules(self, lines: Sequence[str], names: Sequence[str]) -> dict[str, str]:
         """Which names are modules where these lines stand, and which."""
         answers = self.ask(lines, [f"Locate Module {name}" for name in names])
-        found = zip(
+        pairs = zip(
             names, (re.findall(r"^Module (\S+)", answer) for answer in answers), strict=True
         )
-        return {name: full[0] for name, full in found if full}
+        return {name: full[0] for name, full in pairs if full}
 
     def libraries(self) -> dict[str, Path]:
         """The compiled file of each library that these files load, directly or not.
@@ -131,9 +133,9 @@ class Kernel:
         }
         if lost := sorted(name for name, place in places.items() if place is None):
             raise RuntimeError(f"the library {lost[0]} is loaded, but Coq does not say from where")
-        found = {name: Path(place[1]).resolve() for name, place in places.items() if place}
+        directories = {name: Path(place[1]).resolve() for name, place in places.items() if place}
         ours = (self._folder.parent / "coq").resolve()
-        return {name: place for name, place in found.items() if ours not in place.parents}
+        return {name: place for name, place in directories.items() if ours not in place.parents}
 
     def _locate(self, tokens: Collection[str]) -> None:
         """Find what qualified names mean in full."""

@@ -40,19 +40,19 @@ def used(loaded: Iterable[Path]) -> tuple[Libraries, list[Failure]]:
             "dpkg-query", "-W", "-f", "${Package}\t${Version} ${Architecture}\n", *packages
         ).splitlines()
     )
-    found: Libraries = {name: {"version": versions[name], "files": {}} for name in packages}
+    libraries: Libraries = {name: {"version": versions[name], "files": {}} for name in packages}
     for file in sorted(files | plugins):
         if file in owners:
-            found[owners[file]]["files"][str(file)] = digest(file.read_bytes())
+            libraries[owners[file]]["files"][str(file)] = digest(file.read_bytes())
     remedy = "remove it, or take Coq and its libraries from the packages in docs/proofs.md"
-    return found, [
+    return libraries, [
         Failure(LOCK, 0, f"{file} was loaded, which belongs to no installed package", remedy)
         for file in sorted(files - owners.keys())
     ]
 
 
 def differences(
-    found: Mapping[str, Any], locked: Mapping[str, Any]
+    loaded: Mapping[str, Any], locked: Mapping[str, Any]
 ) -> tuple[list[Failure], list[str]]:
     """How the libraries differ from those of the lock.
 
@@ -65,7 +65,7 @@ def differences(
         ['coq is 8.17 amd64, the lock was made with 8.16 amd64']
     """
     failures, notes = [], []
-    for package, entry in found.items():
+    for package, entry in loaded.items():
         if package not in locked:
             remedy = "if the proofs now need it, run convattn prove --lock and read the diff"
             failures.append(Failure(LOCK, 0, f"{package} was loaded, not in the lock", remedy))
@@ -95,8 +95,8 @@ def _owners(files: Collection[Path]) -> dict[Path, str]:
     """The package of each file that has one."""
     if not files:
         return {}
-    found = {}
+    owners = {}
     for line in ask("dpkg-query", "-S", *map(str, sorted(files))).splitlines():
         package, _, file = line.partition(": ")
-        found[Path(file)] = package.partition(":")[0]
-    return {file: found[file] for file in files if file in found}
+        owners[Path(file)] = package.partition(":")[0]
+    return {file: owners[file] for file in files if file in owners}

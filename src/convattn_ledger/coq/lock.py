@@ -66,8 +66,8 @@ def meanings(
         if not reached_lemmas:
             break
         printed |= kernel.printed(sorted(reached_lemmas), [])
-    uses = {name: found & printed.keys() - {name} for name, found in tokens.items()}
-    ours = {t for found in tokens.values() for t in found if t.startswith(f"{project.prefix}.")}
+    uses = {name: names & printed.keys() - {name} for name, names in tokens.items()}
+    ours = {t for names in tokens.values() for t in names if t.startswith(f"{project.prefix}.")}
     if unknown := sorted(ours - printed.keys()):
         raise RuntimeError(f"a statement reaches {unknown[0]}, which is no definition of a source")
     definitions_of = {file: sorted(reached(uses, name)) for file, name in full.items()}
@@ -106,13 +106,13 @@ def written(lock: dict[str, Any]) -> bytes:
 
 
 def compare(
-    project: Project, found: dict[str, Any], theorems: Sequence[Theorem], whole: bool
+    project: Project, current: dict[str, Any], theorems: Sequence[Theorem], whole: bool
 ) -> list[Failure]:
     """How the statements and definitions differ from the lock.
 
     Args:
         project: The sources, with their lock.
-        found: What `meanings` returned.
+        current: What `meanings` returned.
         theorems: The theorems.
         whole: Whether these are all theorems, so that the lock may have no others.
     """
@@ -122,7 +122,7 @@ def compare(
         return [Failure(LOCK, 0, "the lock of the definitions is not there, or not valid", remedy)]
     failures = []
     places = definitions(project, project.files, but=("Let", "Notation"))
-    for name, value in found["definitions"].items():
+    for name, value in current["definitions"].items():
         if lock["definitions"].get(name) != value:
             file, line = places[name]
             change = "has changed" if name in lock["definitions"] else "is new"
@@ -130,13 +130,13 @@ def compare(
                 Failure(file, line, f"the meaning of '{name}' {change} since the lock", _REMEDY)
             )
     for item in theorems:
-        entry, held = found["theorems"].get(item.file), lock["theorems"].get(item.file)
-        if entry is None or entry == held:
+        entry, locked = current["theorems"].get(item.file), lock["theorems"].get(item.file)
+        if entry is None or entry == locked:
             continue
         what = "the statement is not in the lock"
-        if isinstance(held, dict):
+        if isinstance(locked, dict):
             # of some files alone, other notations are loaded: the digest is of none
-            keys = [key for key in entry if entry[key] != held.get(key)]
+            keys = [key for key in entry if entry[key] != locked.get(key)]
             parts = dict.fromkeys("statement" if key == "sha256" else key for key in keys)
             if keys == ["statement"] and not whole:
                 continue

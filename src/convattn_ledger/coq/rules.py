@@ -123,17 +123,17 @@ def scan(file: str, text: str) -> tuple[Theorem | None, list[Failure]]:
     if not holds_a_theorem(file):
         return None, failures
     name = PurePosixPath(file).stem
-    found = [
+    theorems = [
         (sentence, match[1], within)
         for sentence, within in _in_sections(text)
         if (match := _THEOREM.match(_LOCAL.sub("", sentence.text)))
     ]
-    if len(found) != 1:
-        names = ", ".join(f"'{named}'" for _, named, _ in found) or "none"
+    if len(theorems) != 1:
+        names = ", ".join(f"'{named}'" for _, named, _ in theorems) or "none"
         remedy = f"expected exactly one, 'Theorem {name}'; the others are lemmas, or other files"
-        line = found[1][0].line if found else 0
+        line = theorems[1][0].line if theorems else 0
         return None, [*failures, Failure(file, line, f"theorems: {names}", remedy)]
-    ((sentence, named, within),) = found
+    ((sentence, named, within),) = theorems
     if within:
         where = f"Theorem {named} within Section {within[-1]}"
         remedy = "close that first, so that the statement stands alone"
@@ -157,14 +157,14 @@ def claims_of(comment: str) -> tuple[str, ...]:
         >>> claims_of("S.finite, B19.sac (amended): one head more than S.kernel.")
         ('S.finite', 'B19.sac')
     """
-    found = []
+    claims = []
     for word in comment.split():
         if not (match := _CLAIM.fullmatch(word.rstrip(",:."))):
             break
-        found.append(match[0])
+        claims.append(match[0])
         if not word.endswith(","):
             break
-    return tuple(found)
+    return tuple(claims)
 
 
 def names(project: Project, file: str) -> Iterator[Name]:
@@ -174,31 +174,31 @@ def names(project: Project, file: str) -> Iterator[Name]:
         if not (defined := _DEFINED.match(command)):
             continue
         kind, name = defined[1], defined[2]
-        found = [name]
+        declared = [name]
         if kind == "Record":
-            found += _WITHIN_RECORD.findall(command)
+            declared += _WITHIN_RECORD.findall(command)
             if re.search(r":=\s*\{", command):
-                found.append(f"Build_{name}")
+                declared.append(f"Build_{name}")
         elif kind == "Fixpoint":
-            found += re.findall(r"\bwith\s+([\w']+)", command)
+            declared += re.findall(r"\bwith\s+([\w']+)", command)
         visible = kind not in ("Lemma", "Let") and command == sentence.text
-        yield from (Name(file, sentence.line, each, kind, visible) for each in found)
+        yield from (Name(file, sentence.line, each, kind, visible) for each in declared)
 
 
 def required(project: Project, file: str) -> list[str]:
     """The files of the project that a file requires itself."""
-    found = []
+    files = []
     for sentence in sentences(project.text(file)):
         if match := _REQUIRE.match(sentence.text):
             root = f"{match[1]}." if match[1] else ""
             for module in match[2].split():
-                found += [
+                files += [
                     file
                     for file in project.files
                     if (full := project.qualified(file)).startswith(root)
                     and f".{full}".endswith(f".{module}")
                 ]
-    return found
+    return files
 
 
 def closure(project: Project) -> dict[str, frozenset[str]]:
@@ -225,12 +225,14 @@ def library_lines(project: Project, files: Iterable[str]) -> list[str]:
 def shadowing(project: Project, requires: dict[str, frozenset[str]]) -> list[Failure]:
     """Names of ``foundation/``, or of a file that is required, that a file defines again."""
     defined = {file: list(names(project, file)) for file in project.files}
-    seen = {file: {item.name for item in items if item.visible} for file, items in defined.items()}
+    visible = {
+        file: {item.name for item in items if item.visible} for file, items in defined.items()
+    }
     foundation = {file for file in project.files if file.startswith("foundation/")}
     failures = []
     for file in project.files:
         above = sorted((foundation | requires[file]) - {file})
-        owners = {name: other for other in above for name in seen[other]}
+        owners = {name: other for other in above for name in visible[other]}
         failures += [
             Failure(
                 file, item.line, f"'{item.name}', which {owners[item.name]} defines", "rename it"
@@ -276,8 +278,8 @@ def _refused(file: str, text: str) -> Iterator[Failure]:
                 yield Failure(file, sentence.line, f"'{word[0]}'", remedy)
                 continue
         if not harmless:
-            found = re.match(r"[\w']+|#\[[^\]]*\]", command)
-            words = found[0] if found else command[:20]
+            match = re.match(r"[\w']+|#\[[^\]]*\]", command)
+            words = match[0] if match else command[:20]
             yield Failure(file, sentence.line, f"'{words}'", _REMEDIES[before])
 
 
@@ -286,5 +288,5 @@ def _in_sections(text: str) -> Iterator[tuple[Sentence, tuple[str, ...]]]:
     within: tuple[str, ...] = ()
     for sentence in sentences(text):
         yield sentence, within
-        if found := _SECTION.match(sentence.text):
-            within = (*within, found[2]) if found[1] == "Section" else within[:-1]
+        if match := _SECTION.match(sentence.text):
+            within = (*within, match[2]) if match[1] == "Section" else within[:-1]

@@ -92,13 +92,13 @@ def check_proofs(
     """
     started = time.perf_counter()
     built = build(coq, project, output, jobs, only, finished)
-    wanted = set(project.files)
+    targets = set(project.files)
     if only is not None:
-        wanted = set(only).union(*(built.requires[file] for file in only))
+        targets = set(only).union(*(built.requires[file] for file in only))
     failures = [*project.failures, *built.failures]
-    failures += [item for item in shadowing(project, built.requires) if item.file in wanted]
+    failures += [item for item in shadowing(project, built.requires) if item.file in targets]
     theorems: dict[str, Theorem] = {}
-    for file in sorted(wanted):
+    for file in sorted(targets):
         theorem, wrong = scan(file, project.text(file))
         failures += wrong
         if theorem is not None and (only is None or file in only):
@@ -128,13 +128,13 @@ def check_proofs(
             notes += versions
     except RuntimeError as error:
         failures.append(Failure("query.v", 0, str(error), f"remove {output} and run again"))
-    naming, wrong = _claims_of(project, theorems, claims, only)
+    claims_of, wrong = _claims_of(project, theorems, claims, only)
     failures += wrong
     broken = {failure.file for failure in failures}
     proved = [
         Proved(
             theorem,
-            tuple(naming.get(file, ())),
+            tuple(claims_of.get(file, ())),
             tuple(sorted(built.requires[file])),
             assumptions.get(file),
             built.seconds.get(file, 0.0),
@@ -162,18 +162,18 @@ def _ask(
     library = kernel.known(library_lines(project, files), sorted({item.name for item in defined}))
     for item in defined:
         if full := library.get(item.name):
-            found = f"'{item.name}', which the imported libraries have as {full}"
-            failures.append(Failure(item.file, item.line, found, "rename it"))
+            problem = f"'{item.name}', which the imported libraries have as {full}"
+            failures.append(Failure(item.file, item.line, problem, "rename it"))
     stems = {PurePosixPath(file).stem: file for file in files}
     for name, full in kernel.modules(library_lines(project, files), sorted(stems)).items():
-        found = f"the file is a module '{name}', which the imported libraries have as {full}"
-        failures.append(Failure(stems[name], 0, found, "rename it"))
+        problem = f"the file is a module '{name}', which the imported libraries have as {full}"
+        failures.append(Failure(stems[name], 0, problem, "rename it"))
     full_names = [project.qualified(item.file, item.name) for item in theorems]
     closed = [
         name for item, name in zip(theorems, full_names, strict=True) if item.file not in ALLOWED
     ]
     axioms = kernel.assumptions(full_names, closed)
-    assumptions = {item.file: found for item, found in zip(theorems, axioms, strict=True)}
+    assumptions = {item.file: axioms_of for item, axioms_of in zip(theorems, axioms, strict=True)}
     for theorem in theorems:
         failures += judge(theorem.file, theorem.line, assumptions[theorem.file])
     libraries, wrong = used(kernel.libraries().values())
@@ -207,9 +207,9 @@ def _claims_of(
     for proof in claims:
         for item in proof.claim.evidence if proof.claim else ():
             if item.level is Level.PROVED and not isinstance(item.check, TheoremCheck):
-                found = f"the evidence {item.name!r} of level PROVED names no theorem"
-                failures.append(Failure(proof.label, 0, found, 'use proved("paper/name.v")'))
-    naming: dict[str, list[str]] = {}
+                problem = f"the evidence {item.name!r} of level PROVED names no theorem"
+                failures.append(Failure(proof.label, 0, problem, 'use proved("paper/name.v")'))
+    claims_of: dict[str, list[str]] = {}
     for proof, claim, file, _ in named_theorems(claims):
         if only is not None and file not in only:
             continue
@@ -217,18 +217,18 @@ def _claims_of(
             remedy = "name a file of theorems that is there"
             failures.append(Failure(proof.label, 0, f"{claim} names {file}, no such file", remedy))
         elif file in theorems:
-            naming.setdefault(file, []).append(claim)
+            claims_of.setdefault(file, []).append(claim)
             if claim not in theorems[file].claims:
                 ids = ", ".join(theorems[file].claims) or "no claim"
-                found = f"{claim} names {file}, whose first comment begins with {ids}"
+                problem = f"{claim} names {file}, whose first comment begins with {ids}"
                 remedy = "name a theorem of this claim, or begin that comment with its id"
-                failures.append(Failure(proof.label, 0, found, remedy))
+                failures.append(Failure(proof.label, 0, problem, remedy))
     for theorem in theorems.values() if claims else ():
-        for claim in sorted(set(theorem.claims) - set(naming.get(theorem.file, ()))):
-            found = f"the first comment begins with {claim}, which does not name this theorem"
+        for claim in sorted(set(theorem.claims) - set(claims_of.get(theorem.file, ()))):
+            problem = f"the first comment begins with {claim}, which does not name this theorem"
             remedy = "name it in that claim's evidence, or begin the comment otherwise"
-            failures.append(Failure(theorem.file, 1, found, remedy))
-    return naming, failures
+            failures.append(Failure(theorem.file, 1, problem, remedy))
+    return claims_of, failures
 
 
 def as_report(coq: Coq, project: Project, outcome: Outcome) -> dict[str, Any]:

@@ -104,13 +104,13 @@ def reached(uses: Mapping[_Name, Collection[_Name]], name: _Name) -> set[_Name]:
         >>> sorted(reached({"a": "b", "b": "c"}, "a"))
         ['b', 'c']
     """
-    seen: set[_Name] = set()
+    visited: set[_Name] = set()
     waiting = [name]
     while waiting:
-        new = set(uses.get(waiting.pop(), ())) - seen
-        seen |= new
+        new = set(uses.get(waiting.pop(), ())) - visited
+        visited |= new
         waiting += new
-    return seen
+    return visited
 
 
 def read_project(directory: Path) -> Project:
@@ -171,7 +171,7 @@ def comments(text: str) -> tuple[tuple[int, str], ...]:
         >>> comments("Check a. (** One,\\n  (* in *) two. *)")
         ((9, 'One, (* in *) two.'),)
     """
-    found: list[tuple[int, str]] = []
+    result: list[tuple[int, str]] = []
     place, begun = 0, -1
     for piece, depth, _ in _pieces(text):
         if depth and begun < 0:
@@ -179,9 +179,9 @@ def comments(text: str) -> tuple[tuple[int, str], ...]:
         place += len(piece)
         if begun >= 0 and depth == 1 and piece == "*)":
             words = text[begun + 2 : place - 2].lstrip("*")
-            found.append((begun, " ".join(words.split())))
+            result.append((begun, " ".join(words.split())))
             begun = -1
-    return tuple(found)
+    return tuple(result)
 
 
 def _pieces(text: str) -> Iterator[tuple[str, int, bool]]:
@@ -210,11 +210,11 @@ def sentences(text: str) -> tuple[Sentence, ...]:
         ['Lemma a : x.1 = y.', 'Proof.', 'by [].', 'Qed.']
     """
     code, place = blank(text), 0
-    found = []
+    result = []
     for match in _END.finditer(code):
         piece = code[place : match.end()]
         start = place + len(piece) - len(piece.lstrip())
         line = code.count("\n", 0, start) + 1
-        found.append(Sentence(line, start, match.end(), piece.strip()))
+        result.append(Sentence(line, start, match.end(), piece.strip()))
         place = match.end()
-    return tuple(found)
+    return tuple(result)

@@ -75,15 +75,15 @@ def items(project: Project) -> dict[tuple[str, str], Item]:
 
 def _visible(project: Project, file: str) -> dict[str, tuple[str, str]]:
     """What files that import this one see of it: from the short name to the item."""
-    shown = {}
+    visible = {}
     for sentence in sentences(project.text(file)):
         start = _STARTS.match(sentence.text)
         if start and start["kind"] != "Let" and not sentence.text.startswith("Local"):
-            shown[start["name"]] = (file, start["name"])
+            visible[start["name"]] = (file, start["name"])
     for item in names(project, file):
-        if item.visible and item.name not in shown:
-            shown[item.name] = (file, item.name)
-    return shown
+        if item.visible and item.name not in visible:
+            visible[item.name] = (file, item.name)
+    return visible
 
 
 def _items(
@@ -92,12 +92,12 @@ def _items(
     scope: dict[str, tuple[str, str]] = {}
     for other in required(project, file):
         scope |= visible[other]
-    found: list[Item] = []
+    items: list[Item] = []
     fields: dict[int, list[str]] = {}
     for part in names(project, file):
         if part.kind == "Record":
             fields.setdefault(part.line, []).append(part.name)
-    fields = {line: held[1:] for line, held in fields.items()}  # the first is the record's own
+    fields = {line: names[1:] for line, names in fields.items()}  # the first is the record's own
     open_item: tuple[int, str, str, str] | None = None
     used: dict[tuple[str, str], None] = {}
 
@@ -106,7 +106,7 @@ def _items(
             line, name, kind, text = open_item
             own = {(file, name)}
             uses = tuple(use for use in used if use not in own)
-            found.append(Item(file, line, name, kind, text, uses, tuple(fields.get(line, ()))))
+            items.append(Item(file, line, name, kind, text, uses, tuple(fields.get(line, ()))))
 
     for sentence in sentences(project.text(file)):
         start = _STARTS.match(sentence.text)
@@ -119,4 +119,4 @@ def _items(
             if open_item is not None and match[0] in scope:
                 used[scope[match[0]]] = None
     close()
-    return found
+    return items

@@ -124,9 +124,9 @@ def _changed_since(report: dict[str, Any], file: str, directory: Path) -> list[s
     changed = []
     for name in {file, PROJECT, LOCK, *report["theorems"][file]["requires"]}:
         try:
-            found = digest((directory / name).read_bytes())
+            current = digest((directory / name).read_bytes())
         except OSError:
-            found = "absent"
-        if found != report["sources"].get(name, "absent"):
+            current = "absent"
+        if current != report["sources"].get(name, "absent"):
             changed.append(name)
     return sorted(changed)

@@ -34,7 +34,7 @@ def total_variation_enclosed(
     """
 
     def check(run: Run) -> str:
-        seen = []
+        summary = []
         for alpha in alphas:
             bound = quadratic_total_variation_bound(alpha, len(keys))
             with ctx.workprec(PRECISION):
@@ -53,8 +53,8 @@ def total_variation_enclosed(
                             f"alpha={alpha}, query {query}, centre {center}: total variation "
                             f"{distance}, but should lie between 0 and {bound}"
                         )
-            seen.append(f"α={alpha:g}: TV < {upper(bound):.2g}")
-        return f"grid {keys}, {len(centers)} centres, every query; " + ", ".join(seen)
+            summary.append(f"α={alpha:g}: TV < {upper(bound):.2g}")
+        return f"grid {keys}, {len(centers)} centres, every query; " + ", ".join(summary)
 
     return Evidence(name, Level.ENCLOSED, check, assumes=ASSUMES)
 
@@ -71,7 +71,7 @@ def bias_saturation_enclosed(
     """
 
     def check(run: Run) -> str:
-        seen = []
+        summary = []
         for logit in logits:
             for count in keys:
                 if count < 2:
@@ -93,8 +93,8 @@ def bias_saturation_enclosed(
                         f"0 and N e^-M = {vanishing} and be {formula}"
                     )
             worst = upper(bias_total_variation(logit, max(keys)))
-            seen.append(f"M={logit:g}: TV < {worst:.2g}")
-        return f"rows of N keys, N in {keys}; at N = {max(keys)}: " + ", ".join(seen)
+            summary.append(f"M={logit:g}: TV < {worst:.2g}")
+        return f"rows of N keys, N in {keys}; at N = {max(keys)}: " + ", ".join(summary)
 
     return Evidence(name, Level.ENCLOSED, check, assumes=ASSUMES)
 

@@ -55,10 +55,10 @@ def tokens_at(
     >>> tokens_at(row, (0, 1)).ravel().tolist(), tokens_at(row, (0, -1), 9).ravel().tolist()
     ([2, 3, 0], [9, 1, 2])
     """
-    found = np.broadcast_to(outside, tokens.shape).astype(tokens.dtype)
+    result = np.broadcast_to(outside, tokens.shape).astype(tokens.dtype)
     source, target = [], []
     for size, step in zip(tokens.shape[1:3], offset, strict=True):
         source.append(slice(max(0, step), max(0, min(size, size + step))))
         target.append(slice(max(0, -step), max(0, min(size, size - step))))
-    found[:, target[0], target[1]] = tokens[:, source[0], source[1]]
-    return found
+    result[:, target[0], target[1]] = tokens[:, source[0], source[1]]
+    return result

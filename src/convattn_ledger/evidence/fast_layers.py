@@ -141,8 +141,8 @@ def finite_majorant(
     batch, height, width, channels = images.shape
     tokens = positive.reshape(batch, height // patch, patch, width // patch, patch, channels)
     total = np.pad(tokens.sum(axis=(1, 3)), [(0, 0), *[(reach, reach)] * 2, (0, 0)], mode="wrap")
-    inner = slice(reach, reach + patch)
-    repeated = exact_convolution(total, magnitudes)[:, inner, inner]
+    interior = slice(reach, reach + patch)
+    repeated = exact_convolution(total, magnitudes)[:, interior, interior]
     repeated = np.tile(repeated, (1, height // patch, width // patch, 1))
     return (
         exact_convolution(positive, magnitudes)

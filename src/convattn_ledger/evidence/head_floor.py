@@ -88,13 +88,13 @@ def floor_below(
 
 def least_squares_maps(
     fields: Int[np.ndarray, "fields offsets features"],
-    wanted: Int[np.ndarray, "fields outputs"],
-    kept: list[int],
-) -> Float[np.ndarray, "kept features outputs"]:
-    """The maps with which one-hot heads at the kept offsets come nearest to the convolution."""
-    seen = fields[:, kept].reshape(len(fields), -1)
-    gram, mixed = (seen.T @ seen).astype(np.float64), (seen.T @ wanted).astype(np.float64)
-    return np.linalg.solve(gram, mixed).reshape(len(kept), fields.shape[2], -1)
+    targets: Int[np.ndarray, "fields outputs"],
+    heads: list[int],
+) -> Float[np.ndarray, "heads features outputs"]:
+    """The maps with which one-hot heads at the offsets `heads` come nearest to the convolution."""
+    design = fields[:, heads].reshape(len(fields), -1)
+    gram, mixed = (design.T @ design).astype(np.float64), (design.T @ targets).astype(np.float64)
+    return np.linalg.solve(gram, mixed).reshape(len(heads), fields.shape[2], -1)
 
 
 def fewer_heads_fail(
@@ -117,34 +117,34 @@ def fewer_heads_fail(
         needed = flattened.shape[1]
         floor = floor_below(fields, flattened, needed - 1)
         exact = exact_convolution(images, kernel)
-        wanted = fields.reshape(len(fields), -1) @ blocks.reshape(-1, blocks.shape[2])
+        targets = fields.reshape(len(fields), -1) @ blocks.reshape(-1, blocks.shape[2])
         reach = patch_offsets(kernel_size, patch_size)[-1][0]
 
         def interior(result: np.ndarray) -> np.ndarray:
             tokens = cut_tokens(result, patch_size)[:, reach:-reach, reach:-reach]
             return tokens.reshape(len(fields), -1)
 
-        if (interior(exact) != wanted).any():
+        if (interior(exact) != targets).any():
             raise EvidenceFailed("the printed W^O and the convolution differ at interior queries")
 
         dropped = needed - 1
-        kept = [head for head in range(needed) if head != dropped]
-        best = least_squares_maps(fields, wanted, kept)
-        found, errors = [], []
+        remaining = [head for head in range(needed) if head != dropped]
+        best = least_squares_maps(fields, targets, remaining)
+        comparisons, errors = [], []
         for dtype in DTYPES:
             full = converted(kernel, dtype, patch_size=patch_size, encoding="bias", form="limit")
             if full.heads != needed:
                 raise EvidenceFailed(f"the layer has {full.heads} heads, expected {needed}")
-            found.append(equal(dtype, applied(full, images, dtype), exact))
+            comparisons.append(equal(dtype, applied(full, images, dtype), exact))
             fewer = AttentionLayer(
-                encoding=full.encoding.take_heads(kept),
+                encoding=full.encoding.take_heads(remaining),
                 value=None,
                 output=jnp.asarray(best.astype(dtype)),
                 patch_size=full.patch_size,
                 ring=full.ring,
             )
             result = np.asarray(applied(fewer, images, dtype), np.float64)
-            squared = float(((interior(result) - wanted) ** 2).sum(axis=1).mean())
+            squared = float(((interior(result) - targets) ** 2).sum(axis=1).mean())
             if not squared > floor > 0:
                 raise EvidenceFailed(
                     f"{dtype}: {needed - 1} heads reach a mean squared error of {squared:.3g}, "
@@ -153,7 +153,7 @@ def fewer_heads_fail(
             errors.append(squared)
         return (
             f"{len(images)} images, {len(fields)} receptive fields; {needed} heads: "
-            + ", ".join(found)
+            + ", ".join(comparisons)
             + f"; any {needed - 1} heads on these fields: mean squared error > {floor:.2g}; "
             f"the best one-hot ones without {patch_offsets(kernel_size, patch_size)[dropped]}: "
             f"{min(errors):.4g} to {max(errors):.4g}"

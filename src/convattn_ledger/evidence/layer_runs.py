@@ -63,8 +63,8 @@ def converted(
     convert = jax.jit(
         lambda kernel, bias, sharp: conv_to_attention(kernel, bias, **sharp, **options)
     )
-    given = None if bias is None else jnp.asarray(bias.astype(dtype))
-    return convert(jnp.asarray(kernel.astype(dtype)), given, sharp)
+    typed_bias = None if bias is None else jnp.asarray(bias.astype(dtype))
+    return convert(jnp.asarray(kernel.astype(dtype)), typed_bias, sharp)
 
 
 def applied(
@@ -107,21 +107,21 @@ def equals_convolution(
         majorants: dict[
             float, np.ndarray
         ] = {}  # by the uniform weight, which is rounded with the dtype
-        found = []
+        comparisons = []
         for dtype in dtypes:
             layer = converted(kernel, dtype, bias, **options)
             result = applied(layer, images, dtype)
             if result.dtype != jnp.dtype(dtype):
                 raise EvidenceFailed(f"{dtype}: the result has dtype {result.dtype}")
             if form == "limit":
-                found.append(equal(dtype, result, expected))
+                comparisons.append(equal(dtype, result, expected))
                 continue
             uniform_weight = float(getattr(layer.encoding, "uniform_weight", 0.0))
             if uniform_weight not in majorants:
                 majorants[uniform_weight] = majorant_of(layer, kernel, bias, images)
             bound = layer_error_bound(layer, images.astype(dtype), majorants[uniform_weight])
-            found.append(within(dtype, result, expected, bound))
-        return f"{len(images)} images, {layer.heads} heads; " + "; ".join(found)
+            comparisons.append(within(dtype, result, expected, bound))
+        return f"{len(images)} images, {layer.heads} heads; " + "; ".join(comparisons)
 
     return Evidence(
         name,

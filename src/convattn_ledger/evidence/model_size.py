@@ -88,23 +88,23 @@ def self_attention_model(
     if table_width is None:
         table_width = WIDTH // 2 if encoding == "content" else WIDTH
     parts = [linear("embedding", 12, WIDTH, TOKENS)]
-    kept = LAYERS * HEADS - pruned  # over all layers together
-    values = linear("value maps", kept * WIDTH, WIDTH, TOKENS, bias=False)
+    heads = LAYERS * HEADS - pruned  # over all layers together
+    values = linear("value maps", heads * WIDTH, WIDTH, TOKENS, bias=False)
     parts += [
         Part("value maps", values.parameters + LAYERS * WIDTH, values.products),
-        Part(MIXING, 0, kept * TOKENS**2 * WIDTH),
+        Part(MIXING, 0, heads * TOKENS**2 * WIDTH),
     ]
     if encoding in ("quadratic", "gaussian"):
-        parts.append(Part("centres and widths", kept * (3 if encoding == "quadratic" else 6)))
+        parts.append(Part("centres and widths", heads * (3 if encoding == "quadratic" else 6)))
     else:
         parts.append(Part("tables", tables * 2 * (2 * SIDE - 1) * table_width))
     if encoding == "learned":
-        parts.append(Part("heads' vectors", kept * 2 * table_width))
+        parts.append(Part("heads' vectors", heads * 2 * table_width))
     if encoding == "content":
-        parts.append(linear("queries", WIDTH, kept * WIDTH, TOKENS))
-        parts.append(linear("keys", WIDTH, kept * WIDTH, TOKENS))
-        parts.append(Part(MATCHING, 0, kept * TOKENS**2 * WIDTH))
-        parts.append(Part(RELATING, 0, kept * TOKENS * 2 * SIDE * table_width))
+        parts.append(linear("queries", WIDTH, heads * WIDTH, TOKENS))
+        parts.append(linear("keys", WIDTH, heads * WIDTH, TOKENS))
+        parts.append(Part(MATCHING, 0, heads * TOKENS**2 * WIDTH))
+        parts.append(Part(RELATING, 0, heads * TOKENS * 2 * SIDE * table_width))
     for _ in range(LAYERS):
         parts += [
             linear("dense", WIDTH, WIDTH, TOKENS),
@@ -124,15 +124,15 @@ def literal_model() -> tuple[Part, ...]:
     >>> sum(part.parameters for part in literal_model())
     19764444
     """
-    kept = [
+    parts = [
         part
         for part in self_attention_model("quadratic")
         if part.name not in ("value maps", "dense")
     ]
     for _ in range(LAYERS):
-        kept.append(linear("W_val", WIDTH, HEADS * WIDTH, TOKENS, bias=False))
-        kept.append(linear("W_out", HEADS * WIDTH, WIDTH, TOKENS))
-    return tuple(kept)
+        parts.append(linear("W_val", WIDTH, HEADS * WIDTH, TOKENS, bias=False))
+        parts.append(linear("W_out", HEADS * WIDTH, WIDTH, TOKENS))
+    return tuple(parts)
 
 
 def resnet18() -> tuple[Part, ...]:

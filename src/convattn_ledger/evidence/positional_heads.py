@@ -80,15 +80,15 @@ def heads_within(
     """
     weights = head_weights(encoding, bare_grid(images))
     tokens, typed = images_as_tokens(images), jnp.asarray(images, dtype)
-    kept = []
+    bounds = []
     for head, exact in enumerate(scores):
         allowed = weights_within(exact, dtype, score_error)
         within(f"{dtype}, weights of head {head}", weights[head], *allowed)
         mixture = mixture_within(allowed, tokens, dtype)
-        seen = images_as_tokens(np.asarray(attended(encoding, head, typed), np.float64))
-        within(f"{dtype}, pixels of head {head}", jnp.asarray(seen), *mixture)
-        kept.append(allowed)
-    return kept
+        outputs = images_as_tokens(np.asarray(attended(encoding, head, typed), np.float64))
+        within(f"{dtype}, pixels of head {head}", jnp.asarray(outputs), *mixture)
+        bounds.append(allowed)
+    return bounds
 
 
 def products_within(

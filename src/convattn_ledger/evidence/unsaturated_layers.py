@@ -64,7 +64,7 @@ def near_convolution(
             expected, count = token_padded_convolution(images, kernel, 4, PADDINGS[encoding])
         else:
             expected, count = exact_convolution(images, kernel), 1
-        found = []
+        summary = []
         for value in sharpness:
             worst, allowed = 0.0, 0.0
             for dtype in dtypes:
@@ -83,9 +83,9 @@ def near_convolution(
                         "nothing was seen of saturation"
                     )
                 worst, allowed = max(worst, error.max()), max(allowed, bound.max())
-            found.append(f"{PARAMETERS[encoding]} = {value}: {worst:.3g} ≤ {allowed:.3g}")
+            summary.append(f"{PARAMETERS[encoding]} = {value}: {worst:.3g} ≤ {allowed:.3g}")
         place = f"{PADDINGS[encoding]} on the bare grid" if bare else "with the ring"
-        return f"{len(images)} images, {', '.join(dtypes)}, {place}; error " + ", ".join(found)
+        return f"{len(images)} images, {', '.join(dtypes)}, {place}; error " + ", ".join(summary)
 
     return Evidence(name, Level.BOUNDED, check, assumes=ASSUMPTION, quick=False)
 

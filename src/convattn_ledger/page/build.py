@@ -63,7 +63,7 @@ def report_page(outcome: Outcome, options: Options, environment: Mapping[str, An
         scripts="\n".join((assets / name).read_text("utf-8") for name in SCRIPTS),
         summary=_summary(outcome),
         graph=draw(graph, list(PAPERS)),
-        uses=_json({name: sorted(found) for name, found in graph.uses.items()}),
+        uses=_json({name: sorted(edges) for name, edges in graph.uses.items()}),
         claims=claim_sections(outcome.claims, options.certificates, reached, _uses(known)),
         errata=errata_pages(claims),
         sources=_sources(project, known, reached),
@@ -99,10 +99,10 @@ def _json(value: Any) -> str:
 
 def _uses(known: Mapping[tuple[str, str], Item]) -> dict[str, list[tuple[str, str]]]:
     """For each file, what it uses of others, in the order of the files."""
-    found: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    uses_of: dict[str, set[tuple[str, str]]] = defaultdict(set)
     for item in known.values():
-        found[item.file] |= {use for use in item.uses if use[0] != item.file}
-    return {file: sorted(uses) for file, uses in found.items()}
+        uses_of[item.file] |= {use for use in item.uses if use[0] != item.file}
+    return {file: sorted(uses) for file, uses in uses_of.items()}
 
 
 def _summary(outcome: Outcome) -> str:
@@ -145,10 +145,10 @@ def _sources(
     by_file: dict[str, list[Item]] = defaultdict(list)
     for item in known.values():
         by_file[item.file].append(item)
-    found = []
+    sections = []
     for file in project.files:
-        held, parts = by_file[file], []
-        for item in held:
+        items, parts = by_file[file], []
+        for item in items:
             count = uses[project.qualified(file, item.name)]
             note = f'<p class="muted">reached by {count} statements</p>' if count else ""
             spans = "".join(f'<span id="{item_anchor(file, n)}"></span>' for n in item.fields)
@@ -156,11 +156,11 @@ def _sources(
             code = f"<pre><code>{escape(item.text)}</code></pre>"
             parts.append(f'<div id="{place}">{spans}{code}{note}</div>')
         kind = "theorem" if holds_a_theorem(file) else "lemmas"
-        found.append(
+        sections.append(
             f'<details id="{file_anchor(file)}"><summary><code>{escape(file)}</code> '
-            f"({kind}, {len(held)} items)</summary><div>{''.join(parts)}</div></details>"
+            f"({kind}, {len(items)} items)</summary><div>{''.join(parts)}</div></details>"
         )
-    return "\n".join(found)
+    return "\n".join(sections)
 
 
 def _checked(proved: Mapping[str, Any]) -> str:

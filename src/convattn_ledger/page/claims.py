@@ -31,15 +31,15 @@ def claim_sections(
     `uses` the file and name of what its proofs use of other files.
     """
     known = {outcome.id for outcome in outcomes}
-    found = []
+    sections = []
     for paper, group in groupby(outcomes, lambda outcome: outcome.id.partition(".")[0]):
         title = PAPERS.get(paper, "files that could not be loaded")
-        found.append(f'<section class="paper" data-paper="{escape(paper)}">')
-        found.append(f"<h3>{escape(paper)}: {escape(title)}</h3>")
+        sections.append(f'<section class="paper" data-paper="{escape(paper)}">')
+        sections.append(f"<h3>{escape(paper)}: {escape(title)}</h3>")
         for outcome in group:
             proof = outcome.selected.proof
             if proof.claim is None or proof.statement is None:
-                found.append(_broken(outcome))
+                sections.append(_broken(outcome))
                 continue
             theorems = [
                 _theorem(item, reached, uses)
@@ -48,9 +48,9 @@ def claim_sections(
             ]
             body = _claim(proof.claim, proof.statement, proof.label, known)
             body += [*theorems, _evidence(outcome), _certificates(proof.claim.id, certificates)]
-            found.append(_section(proof.claim, proof.statement, outcome, body))
-        found.append("</section>")
-    return "\n".join(found)
+            sections.append(_section(proof.claim, proof.statement, outcome, body))
+        sections.append("</section>")
+    return "\n".join(sections)
 
 
 def _section(claim: Claim, statement: Statement, outcome: ClaimOutcome, body: Sequence[str]) -> str:
@@ -195,7 +195,7 @@ def _certificates(claim: str, folder: Path) -> str:
 def errata_pages(outcomes: Sequence[ClaimOutcome]) -> str:
     """The errata, one page for each paper, with a button that prints that page alone."""
     known = {outcome.id for outcome in outcomes}
-    found = []
+    pages = []
     for paper, group in groupby(outcomes, lambda outcome: outcome.id.partition(".")[0]):
         rows = []
         for outcome in group:
@@ -206,7 +206,7 @@ def errata_pages(outcomes: Sequence[ClaimOutcome]) -> str:
                 texts = "".join(f"<td>{inline(cell)}</td>" for cell in cells)
                 rows.append(f"<tr>{texts}<td>{ids}</td></tr>")
         if rows:
-            found.append(
+            pages.append(
                 f'<article class="errata" id="errata-{paper.lower()}">'
                 f"<h3>Errata of {escape(PAPERS.get(paper, paper))} ({escape(paper)})</h3>"
                 '<p class="screen scripted" hidden><button type="button" '
@@ -217,4 +217,4 @@ def errata_pages(outcomes: Sequence[ClaimOutcome]) -> str:
                 '<p class="muted">Each correction is a claim of convattn, with its proof, evidence '
                 "and certificates.</p></article>"
             )
-    return "\n".join(found)
+    return "\n".join(pages)

@@ -51,13 +51,13 @@ def compiled_figure(pixels: np.ndarray) -> list[dict[str, Any]]:
         pixels: `[rows, columns, 3]`, bytes.
     """
     images = jnp.asarray(pixels[None].astype(np.float32) / 255)
-    found = []
+    layers = []
     for name, constants in SETTINGS.items():
         compiled = to_vision_transformer(network, images, patch_size=PATCH, constants=constants)
         report = compiled.report
         assert report is not None
         features = zip(NAMES, compiled.features(images)[: len(NAMES)], strict=True)
-        found.append(
+        layers.append(
             {
                 "name": name,
                 "size": str(report.size),
@@ -70,13 +70,13 @@ def compiled_figure(pixels: np.ndarray) -> list[dict[str, Any]]:
                 ],
             }
         )
-    return found
+    return layers
 
 
 def _maps(name: str, blocks: int, ours: np.ndarray, theirs: np.ndarray) -> dict[str, Any]:
     """Both and their difference as bytes of the largest, which they come with."""
-    apart = np.abs(theirs - ours)
-    most, gap = float(ours.max()), float(apart.max())
+    difference = np.abs(theirs - ours)
+    most, gap = float(ours.max()), float(difference.max())
     return {
         "name": name,
         "blocks": blocks,
@@ -85,7 +85,7 @@ def _maps(name: str, blocks: int, ours: np.ndarray, theirs: np.ndarray) -> dict[
         "channels": ours.shape[2],
         "network": _bytes(ours, most),
         "transformer": _bytes(theirs, most),
-        "gap": _bytes(apart, gap),
+        "gap": _bytes(difference, gap),
         "largest": most,
         "difference": gap,
     }

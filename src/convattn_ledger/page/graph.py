@@ -86,7 +86,7 @@ def build_graph(
             for name in mentioned(proof.statement.proof):
                 if proof.name not in {name, *reached(uses, name)}:  # no circle
                     use(proof.name, name)
-    return Graph(nodes, {name: frozenset(found) for name, found in uses.items()})
+    return Graph(nodes, {name: frozenset(targets) for name, targets in uses.items()})
 
 
 def _claim_node(outcome: ClaimOutcome) -> Node:
@@ -111,9 +111,9 @@ def drawn_edges(graph: Graph) -> list[tuple[str, str]]:
     below = {name: {name, *reached(graph.uses, name)} for name in graph.nodes}
     return [
         (one, other)
-        for one, found in graph.uses.items()
-        for other in sorted(found)
-        if not any(other in below[third] for third in found - {other})
+        for one, targets in graph.uses.items()
+        for other in sorted(targets)
+        if not any(other in below[third] for third in targets - {other})
     ]
 
 
@@ -138,14 +138,14 @@ def columns(graph: Graph, papers: Sequence[str]) -> list[tuple[str, list[str]]]:
     rest = [g for g in placed if g not in (*lemmas, *papers)]
     order = [*lemmas, *(paper for paper in papers if paper in placed), *sorted(rest)]
     place: dict[str, float] = {}
-    found = []
+    result = []
     for group in order:
         names = placed[group]
 
         names.sort(key=lambda name: _centre(graph.uses[name], place, name))
         place |= {name: row - len(names) / 2 for row, name in enumerate(names)}
-        found.append((group, names))
-    return found
+        result.append((group, names))
+    return result
 
 
 def _centre(uses: frozenset[str], place: Mapping[str, float], name: str) -> tuple[float, str]:

@@ -43,7 +43,7 @@ RELATIONS = "=≠≤≥<>≈≪≫≃∈∉⊂⊆→↦⇒⇔↔∼"
 OPERATORS = f"{RELATIONS}·×+±⊕⊗∘⋆√Σ∏∫∪∩∞∂∀∃∅"
 OPENING, CLOSING = "([{⌊⌈", ")]}⌋⌉"
 SHORT, LONG, LONGEST = 3, 9, 9  # tokens of a part of a formula, before a line may end
-SHOWN = {"-": "−", "Σ": "∑", "*": "∗"}
+GLYPHS = {"-": "−", "Σ": "∑", "*": "∗"}
 
 _PIECES = re.compile(
     r"(?P<code>``.+?``|`[^`]+`)"
@@ -98,7 +98,7 @@ def paragraphs(text: str, claims: Collection[str] = ()) -> str:
         >>> paragraphs("Rows sum to one.")
         '<p>Rows sum to one.</p>'
     """
-    found = []
+    html = []
     for block in re.split(r"\n\s*\n", text.strip("\n")):
         lines = block.splitlines()
         mark = next((mark for mark in (r"- ", r"\d+\. ") if re.match(mark, block)), None)
@@ -106,13 +106,13 @@ def paragraphs(text: str, claims: Collection[str] = ()) -> str:
             items = re.split(rf"^{mark}", block, flags=re.MULTILINE)[1:]
             listed = "".join(f"<li>{inline(' '.join(item.split()), claims)}</li>" for item in items)
             tag = "ul" if mark == "- " else "ol"
-            found.append(f"<{tag}>{listed}</{tag}>")
+            html.append(f"<{tag}>{listed}</{tag}>")
         elif lines and all(line.startswith("  ") for line in lines):
             rows = "".join(f"<div>{inline(line.strip(), claims)}</div>" for line in lines)
-            found.append(f'<div class="display">{rows}</div>')
+            html.append(f'<div class="display">{rows}</div>')
         elif block.strip():
-            found.append(f"<p>{inline(' '.join(block.split()), claims)}</p>")
-    return "\n".join(found)
+            html.append(f"<p>{inline(' '.join(block.split()), claims)}</p>")
+    return "\n".join(html)
 
 
 def inline(text: str, claims: Collection[str] = ()) -> str:
@@ -127,21 +127,21 @@ def inline(text: str, claims: Collection[str] = ()) -> str:
         'a head for <math><msup><mi>K</mi><mn>2</mn></msup></math>'
     """
     text = re.sub("[ŴÂ](?![a-z])", lambda m: unicodedata.normalize("NFD", m[0]), text)
-    found, place = [], 0
+    html, place = [], 0
     for match in _PIECES.finditer(text):
-        found.append(_formulas(text[place : match.start()]))
+        html.append(_formulas(text[place : match.start()]))
         place = match.end()
         kind, whole = match.lastgroup, match[0]
         if kind == "code":
-            found.append(f"<code>{escape(whole.strip('`'))}</code>")
+            html.append(f"<code>{escape(whole.strip('`'))}</code>")
         elif kind == "emphasis":
-            found.append(f"<em>{inline(match['emphasis'], claims)}</em>")
+            html.append(f"<em>{inline(match['emphasis'], claims)}</em>")
         elif kind == "claim" and whole in claims:
-            found.append(f'<a href="#{anchor(whole)}">{whole}</a>')
+            html.append(f'<a href="#{anchor(whole)}">{whole}</a>')
         else:
-            found.append(escape(whole))
-    found.append(_formulas(text[place:]))
-    return "".join(found)
+            html.append(escape(whole))
+    html.append(_formulas(text[place:]))
+    return "".join(html)
 
 
 def anchor(claim: str) -> str:
@@ -161,8 +161,8 @@ def mentioned(text: str) -> list[str]:
         >>> mentioned("By S.finite and C20.lemma1.")
         ['S.finite', 'C20.lemma1']
     """
-    found = (match["claim"] for match in _PIECES.finditer(text))
-    return [name for name in found if name and "." in name]
+    names = (match["claim"] for match in _PIECES.finditer(text))
+    return [name for name in names if name and "." in name]
 
 
 def _formulas(text: str) -> str:
@@ -242,8 +242,8 @@ def _chunks(tokens: Sequence[Token]) -> Iterator[list[Token]]:
         depth += (token.role == "open") - (token.role == "close")
         before = tokens[max(place - 1, 0)].role
         beside = {each.role for each in tokens[max(place - 1, 0) : place + 2]}
-        apart = token.role == "space" and (before == "mark" or "operator" not in beside)
-        breaks = (apart and len(chunk) > LONG) or (
+        spaced = token.role == "space" and (before == "mark" or "operator" not in beside)
+        breaks = (spaced and len(chunk) > LONG) or (
             token.text in RELATIONS + "+" or (token.text == "/" and before == "space")
         )
         if breaks and len(chunk) > (SHORT if depth == 0 else LONGEST):
@@ -327,52 +327,52 @@ def _token(kind: str, whole: str, following: str, scripted: bool) -> Token:
         if letters.isupper() and len(letters) <= 3:
             return Token(whole, "".join(f"<mi>{letter}</mi>" for letter in whole), "name")
         return Token(whole, "", "prose")
-    shown = escape(SHOWN.get(whole, whole))
+    glyph = escape(GLYPHS.get(whole, whole))
     if whole in OPERATORS:
-        return Token(whole, f"<mo>{shown}</mo>", "operator", True)
+        return Token(whole, f"<mo>{glyph}</mo>", "operator", True)
     if whole in "-/*!":
-        return Token(whole, f"<mo>{shown}</mo>", "operator")
+        return Token(whole, f"<mo>{glyph}</mo>", "operator")
     if whole in "|‖":
-        bar = f'<mo stretchy="false" lspace="0" rspace="0">{shown}</mo>'
+        bar = f'<mo stretchy="false" lspace="0" rspace="0">{glyph}</mo>'
         return Token(whole, bar, "name", True)
     if whole in OPENING + CLOSING:
         role = "open" if whole in OPENING else "close"
-        return Token(whole, f'<mo stretchy="false">{shown}</mo>', role, whole in "⌊⌈")
+        return Token(whole, f'<mo stretchy="false">{glyph}</mo>', role, whole in "⌊⌈")
     if whole in "…":
         return Token(whole, "<mo>…</mo>", "name")
     if whole in ",;:":
-        return Token(whole, f"<mo>{shown}</mo>", "mark")
+        return Token(whole, f"<mo>{glyph}</mo>", "mark")
     return Token(whole, "", "prose")
 
 
 def _scripts(text: str, place: int) -> tuple[dict[str, str], int]:
     """The scripts that begin at a place, and where they end."""
-    found: dict[str, str] = {}
+    scripts: dict[str, str] = {}
     while place < len(text):
         for side, table in (("above", RAISED), ("below", LOWERED)):
             end = place
             while end < len(text) and text[end] in table:
                 end += 1
             if end > place:
-                found[side] = found.get(side, "") + _script(
+                scripts[side] = scripts.get(side, "") + _script(
                     "".join(table[c] for c in text[place:end])
                 )
                 place = end
                 break
         else:
             if text[place] == "'" and not re.match(r"s\b|[a-z]{2}", text[place + 1 :]):
-                found["above"] = found.get("above", "") + "<mo>′</mo>"
+                scripts["above"] = scripts.get("above", "") + "<mo>′</mo>"
                 place += 1
                 continue
             index = _index(text, place + 1) if text[place] in "_^" else None
             if index is None:
                 break
             side = "below" if text[place] == "_" else "above"
-            found[side] = found.get(side, "") + index[0]
+            scripts[side] = scripts.get(side, "") + index[0]
             place = index[1]
     return {
         side: f"<mrow>{html}</mrow>" if html.count("</") > 1 else html
-        for side, html in found.items()
+        for side, html in scripts.items()
     }, place
 
 

@@ -37,26 +37,26 @@ def read_graph(adjacency: Any, name: str = "adjacency", *, symmetric: bool = Fal
     (2, 2)
     """
     sparse = scipy.sparse.issparse(adjacency)
-    given = scipy.sparse.csr_array(adjacency) if sparse else np.asarray(as_array(adjacency, name))
-    if given.ndim != 2 or given.shape[0] != given.shape[1] or given.shape[0] < 1:
+    array = scipy.sparse.csr_array(adjacency) if sparse else np.asarray(as_array(adjacency, name))
+    if array.ndim != 2 or array.shape[0] != array.shape[1] or array.shape[0] < 1:
         raise ValueError(
-            f"{name}.shape={given.shape}, but expected (N, N), N at least 1: the weight of every "
+            f"{name}.shape={array.shape}, but expected (N, N), N at least 1: the weight of every "
             "edge from m to n; for a bipartite graph number both kinds of nodes together"
         )
-    values = np.asarray(given.data if sparse else given)
+    values = np.asarray(array.data if sparse else array)
     if np.iscomplexobj(values) or not ((values >= 0) & np.isfinite(values)).all():
         raise ValueError(
             f"{name} has weights that are complex, not finite or negative, but expected real "
             "numbers ≥ 0; similarities can be shifted or clipped at 0, and matrices of any numbers "
             "passed to dense_basis or sparse_basis"
         )
-    matrix = given.astype(np.int64 if jnp.issubdtype(given.dtype, jnp.integer) else np.float64)
+    matrix = array.astype(np.int64 if jnp.issubdtype(array.dtype, jnp.integer) else np.float64)
     if symmetric and (matrix != matrix.T).sum():
         raise ValueError(
             f"{name} is not symmetric, but this matrix is defined for undirected graphs; "
             f"symmetrise it, e.g. ({name} + {name}.T)/2, or use power_basis, which takes directions"
         )
-    return Graph(matrix, given.dtype)
+    return Graph(matrix, array.dtype)
 
 
 def graph_basis(matrices: Sequence[Matrix], dtype: np.dtype) -> Basis:

@@ -70,10 +70,10 @@ def cuboid_shifts(
     >>> cuboid_shifts(3), cuboid_shifts(3, -2, 4)
     (((1,), (2,), (3,)), ((2,), (0,), (-2,)))
     """
-    given = each_axis(sizes)
-    extents = per_axis(given, len(given), "sizes")
-    steps = per_axis(dilation, len(given), "dilation", LOWEST_SHIFT)
-    offsets = per_axis(offset, len(given), "offset", LOWEST_SHIFT)
+    lengths = each_axis(sizes)
+    extents = per_axis(lengths, len(lengths), "sizes")
+    steps = per_axis(dilation, len(lengths), "dilation", LOWEST_SHIFT)
+    offsets = per_axis(offset, len(lengths), "offset", LOWEST_SHIFT)
     if not extents or 0 in steps:
         raise ValueError(
             f"sizes={sizes!r} and dilation={dilation!r}, but expected at least one axis and no "

@@ -81,10 +81,10 @@ def column_softmax(
     if blank == "zero":
         empty = (masked == -jnp.inf).all(-2, keepdims=True)
         return jnp.where(empty, 0, jax.nn.softmax(jnp.where(empty, 0, masked), axis=-2))
-    for seen in (mask, masked > -jnp.inf):
-        if seen is None or isinstance(seen, jax.core.Tracer) or np.asarray(seen).any(-2).all():
+    for keep in (mask, masked > -jnp.inf):
+        if keep is None or isinstance(keep, jax.core.Tracer) or np.asarray(keep).any(-2).all():
             continue
-        blanks = ~np.asarray(seen).any(-2)
+        blanks = ~np.asarray(keep).any(-2)
         *batch, column = (int(part) for part in np.argwhere(blanks)[0])
         within = f" of scores[{', '.join(map(str, batch))}]" if batch else ""
         raise ValueError(

@@ -122,10 +122,10 @@ class ShiftBasis(Basis):
         """`cube[:, n - shift]` for every node n, zero outside the grid."""
         slices, widths = [slice(None)], [(0, 0)]
         for side, d in zip(self.grid, shift, strict=True):
-            kept, first = max(0, side - abs(d)), max(0, -d)
-            slices.append(slice(first, first + kept))
+            length, first = max(0, side - abs(d)), max(0, -d)
+            slices.append(slice(first, first + length))
             before = min(side, max(0, d))
-            widths.append((before, side - before - kept))
+            widths.append((before, side - before - length))
         return jnp.pad(cube[tuple(slices)], [*widths, (0, 0)])
 
 
@@ -186,18 +186,18 @@ def strided_basis(
     if padding not in ("SAME", "VALID"):
         raise ValueError(f"padding={padding!r}, but expected 'SAME' or 'VALID'")
     ends = [(min(axis), max(axis)) for axis in zip(*whole.shifts, strict=True)]
-    kept = [
+    indices = [
         range(0, n, step) if padding == "SAME" else range(high, n + low, step)
         for n, step, (low, high) in zip(whole.grid, steps, ends, strict=True)
     ]
-    if not all(kept):
+    if not all(indices):
         raise ValueError(
             f"the shifts span a window of {tuple(high - low + 1 for low, high in ends)} nodes, "
             f"which does not fit into the grid {whole.grid}; take a smaller window or dilation, or "
             "padding='SAME_TORCH'"
         )
-    bases, keys, queries = _entries(whole.grid, whole.shifts, product(*kept))
-    shape = (whole.size, whole.inputs, math.prod(map(len, kept)))
+    bases, keys, queries = _entries(whole.grid, whole.shifts, product(*indices))
+    shape = (whole.size, whole.inputs, math.prod(map(len, indices)))
     return basis_from_entries(jnp.ones(len(keys), jnp.int8), bases, keys, queries, shape)
 
 

@@ -21,12 +21,12 @@ def shift_matrix(
     >>> shift_matrix((3,), (1,)).tolist()
     [[0, 1, 0], [0, 0, 1], [0, 0, 0]]
     """
-    sides, wanted = np.array(grid), np.array(shift)
+    sides, target = np.array(grid), np.array(shift)
     places = np.array(list(product(*map(range, grid))))
     differences = places[None] - places[:, None]
     if torus:
-        return ((differences - wanted) % sides == 0).all(-1).astype(np.int64)
-    return (differences == wanted).all(-1).astype(np.int64)
+        return ((differences - target) % sides == 0).all(-1).astype(np.int64)
+    return (differences == target).all(-1).astype(np.int64)
 
 
 def all_shifts(grid: Sequence[int], *, torus: bool = False) -> list[Shift]:

@@ -34,9 +34,9 @@ def test_generic_bounds(size, patch, inputs, outputs, axes, expected):
     assert body["heads"] == len(body["rows"]) == len(body["columns"]) == expected
     kernel = np.array(body["kernel"]).reshape(*(size,) * axes, inputs, outputs)
     assert exact_rank(flattened_kernel(kernel, patch)) == expected
-    judged = verdict(certificate)
-    assert judged.accepted, judged
-    assert judged.claim == "S.heads"
+    result = verdict(certificate)
+    assert result.accepted, result
+    assert result.claim == "S.heads"
 
 
 def test_generic_bounds_that_are_refused(monkeypatch):
@@ -71,9 +71,9 @@ def test_head_dimensions_say_what_heads_says(size, patch, inputs, outputs, width
         assert body["sufficient"] == (part.bounded_sufficient or part.sufficient)
     else:  # S.width has fewer
         assert body["sufficient"] >= part.sufficient
-    judged = verdict(certificate)
-    assert judged.accepted, judged
-    assert judged.claim == "S.headdim"
+    result = verdict(certificate)
+    assert result.accepted, result
+    assert result.claim == "S.headdim"
 
 
 @pytest.mark.parametrize("regime", ["limit", "finite"])
@@ -102,10 +102,10 @@ def test_narrow_heads_are_those_that_heads_counts(
     )
     part = counts.limit if regime == "limit" else counts.exact
     assert certificate["body"]["count"] == part.sufficient
-    judged = verdict(certificate)
+    result = verdict(certificate)
     as_one_hot = (size, patch, regime) in ((5, 3, "limit"), (7, 4, "limit"), (7, 4, "finite"))
-    assert judged.accepted != as_one_hot, judged
-    assert judged.code == ("heads" if as_one_hot else "")  # no case of S.width
+    assert result.accepted != as_one_hot, result
+    assert result.code == ("heads" if as_one_hot else "")  # no case of S.width
 
 
 @pytest.mark.parametrize(("inputs", "outputs"), [(3, 3), (2, 4), (4, 2), (1, 3)])

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from ledger.coq.coq_tree import ONE, naming, needs_coq, theorem, write_sources
+from ledger.coq.coq_tree import ONE, claim_file, needs_coq, theorem, write_sources
 from ledger.proof_files import write
 
 from convattn.files import hold_folder
@@ -18,7 +18,7 @@ from convattn_ledger.coq.sources import LOCK, digest
 def tree(tmp_path):
     """One theorem and the claim that names it."""
     write_sources(tmp_path / "coq", p__one=ONE, p__two=theorem("two"))
-    write(tmp_path / "proofs", p__a=naming("S.a", "p/one.v"))
+    write(tmp_path / "proofs", p__a=claim_file("S.a", "p/one.v"))
     return tmp_path
 
 

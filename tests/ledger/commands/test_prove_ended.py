@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from ledger.coq.coq_tree import ONE, naming, needs_coq, theorem, write_sources
+from ledger.coq.coq_tree import ONE, claim_file, needs_coq, theorem, write_sources
 from ledger.proof_files import write
 
 COQC = """#!/bin/sh
@@ -26,7 +26,7 @@ esac
 def tree(tmp_path, monkeypatch):
     """Three theorems, and a coqc that says who it is and never ends."""
     write_sources(tmp_path / "coq", p__one=ONE, p__two=theorem("two"), p__three=theorem("three"))
-    write(tmp_path / "proofs", p__a=naming("S.a", "p/one.v"))
+    write(tmp_path / "proofs", p__a=claim_file("S.a", "p/one.v"))
     for name, text in {"coqc": COQC.format(place=tmp_path), "coqdep": "#!/bin/sh\n"}.items():
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)

@@ -108,7 +108,7 @@ def write_sources(directory: Path, **files: str) -> Path:
     return directory
 
 
-def naming(id: str, file: str, covers: str = "") -> str:
+def claim_file(id: str, file: str, covers: str = "") -> str:
     """The source of a claim that names a theorem, and has tested evidence besides."""
     tested = "Evidence('t', Level.TESTED, lambda run: '1 = 1')"
     top = "from convattn_ledger.evidence.proved import proved"

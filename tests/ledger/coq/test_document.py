@@ -44,8 +44,8 @@ def test_every_theorem_of_a_paper_is_named(project, claims):
     """Those of the checkers and of the definitions belong to no claim alone."""
     named = {file for _, _, file, _ in named_theorems(claims)}
     theorems = {file for file in project.files if scan(file, project.text(file))[0]}
-    apart = ("checker/", "definitions/", "extracted/")
-    assert {file for file in theorems - named if not file.startswith(apart)} == set()
+    excluded = ("checker/", "definitions/", "extracted/")
+    assert {file for file in theorems - named if not file.startswith(excluded)} == set()
 
 
 def test_the_files_with_axioms_are_there(project):

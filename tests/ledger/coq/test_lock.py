@@ -8,8 +8,8 @@ from convattn_ledger.coq.lock import written
 from convattn_ledger.coq.sources import LOCK, read_project
 from convattn_ledger.locations import coq_directory
 from ledger.coq.coq_tree import (
+    claim_file,
     copy_proofs,
-    naming,
     needs_coq,
     prove,
     theorem,
@@ -202,7 +202,7 @@ def test_the_lock_shows_what_a_statement_says(tmp_path):
 def test_words_above_a_theorem_and_what_it_covers_are_locked(tmp_path, comment, covers, what):
     def place(comment, covers):
         write_sources(tmp_path / "coq", p__total=f"(** {comment} *) {ADDED}{SUM}")
-        write(tmp_path / "proofs", p__a=naming("S.a", "p/total.v", covers))
+        write(tmp_path / "proofs", p__a=claim_file("S.a", "p/total.v", covers))
         return {"proofs": tmp_path / "proofs"}
 
     lock(tmp_path, tmp_path / "coq", **place("S.a: the total.", "(1)"))

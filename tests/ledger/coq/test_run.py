@@ -11,7 +11,7 @@ from convattn_ledger.coq.sources import read_project
 from ledger.coq.coq_tree import (
     DISGUISES,
     ONE,
-    naming,
+    claim_file,
     needs_coq,
     places,
     prove,
@@ -35,8 +35,8 @@ def tree(tmp_path):
     )
     write(
         tmp_path / "proofs",
-        p__a=naming("S.a", "p/one.v"),
-        p__b=naming("S.b", "p/two.v"),
+        p__a=claim_file("S.a", "p/one.v"),
+        p__b=claim_file("S.b", "p/two.v"),
     )
     return tmp_path
 
@@ -120,8 +120,8 @@ def test_a_false_theorem_in_disguise_is_refused_though_coq_accepts_the_file(tmp_
 @pytest.mark.parametrize(
     ("claimed", "words"),
     [
-        (naming("S.a", "p/three.v"), "no such file"),
-        (naming("S.a", "foundation/base.v"), "no such file"),
+        (claim_file("S.a", "p/three.v"), "no such file"),
+        (claim_file("S.a", "foundation/base.v"), "no such file"),
         (claim("S.a", evidence(), evidence(level="PROVED", name="x")), "names no theorem"),
         ("1/0", "cannot be imported"),
     ],
@@ -151,7 +151,7 @@ def test_a_claim_names_theorems_of_its_own_alone(tree, comment, words):
 
 def test_what_belongs_to_no_claim_is_named_by_none(tree):
     """As evidence of a hard claim, a theorem on the definitions would do."""
-    write(tree / "proofs", p__a=naming("S.a", "checker/c.v"))
+    write(tree / "proofs", p__a=claim_file("S.a", "checker/c.v"))
     outcome = check(tree)
     assert [(failure.file, failure.line) for failure in outcome.failures] == [
         ("p/a.py", 0),

@@ -329,11 +329,11 @@ def changed(certificate):
 def test_each_number_that_a_row_states_is_needed(path, name, run_in, monkeypatch):
     """The checker is not asked: a weaker certificate would be accepted, or may not exist."""
     (piece,) = (piece for piece in load_claim(path)[0].evidence if piece.name == name)
-    stored, judged = {}, []
+    stored, checked = {}, []
     statements = {}  # of the certificates as they are, by identity: most of the time otherwise
 
     def accepted(file):
-        judged.append(file.name)
+        checked.append(file.name)
         if file.name not in stored:
             stored[file.name] = original = json.loads(committed(file.name))
             statements[id(original)] = original, stated.stated(original)
@@ -349,8 +349,8 @@ def test_each_number_that_a_row_states_is_needed(path, name, run_in, monkeypatch
     files = {file.name: b"" for file in certificates_directory().glob("*.json")}
     run = run_in(**files)
     assert "accepted" in piece.check(run)
-    assert judged
-    for file in judged[:]:
+    assert checked
+    for file in checked[:]:
         whole, folder = stored[file], Path(run.certificates)
         for other in changed(whole):
             stored[file] = other
@@ -364,10 +364,10 @@ def test_each_number_that_a_row_states_is_needed(path, name, run_in, monkeypatch
 
 
 def test_every_committed_certificate_is_needed_by_its_row(run_in, monkeypatch):
-    judged = set()
+    checked = set()
 
     def accepted(file):
-        judged.add(file.name)
+        checked.add(file.name)
         return json.loads(committed(file.name)), ""
 
     monkeypatch.setattr(MODULE, "_accepted", accepted)
@@ -375,7 +375,7 @@ def test_every_committed_certificate_is_needed_by_its_row(run_in, monkeypatch):
     run = run_in(**files)
     for path, name in (piece.values for piece in PIECES):
         next(piece for piece in load_claim(path)[0].evidence if piece.name == name).check(run)
-    assert judged == {*files} == {*stated.committed()}
+    assert checked == {*files} == {*stated.committed()}
 
 
 def test_a_row_names_the_leaks_that_it_is_certified_for():

@@ -41,9 +41,9 @@ def test_the_majorant_is_that_of_the_layer(patch):
 
 
 def test_what_the_bound_does_not_cover_is_refused():
-    few = IMAGES[:, :2, :2]
+    small = IMAGES[:, :2, :2]
     with pytest.raises(EvidenceFailed, match="is not derived for 6 offsets on 12 keys"):
-        finite_bound(converted(uniform_weight=0.25), KERNEL, few, "float32")
+        finite_bound(converted(uniform_weight=0.25), KERNEL, small, "float32")
     mixture = AttentionLayer(
         MixtureEncoding(jnp.ones((1, 1)), ((0, 0),)), None, jnp.ones((1, 2, 3))
     )

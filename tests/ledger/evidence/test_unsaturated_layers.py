@@ -37,7 +37,7 @@ def test_it_passes(run, few_images, encoding, bare):
 )
 def test_a_wrong_bound_fails(run, few_images, monkeypatch, name, factor, message):
     right = getattr(module, name)
-    monkeypatch.setattr(module, name, lambda *args, **named: factor * right(*args, **named))
+    monkeypatch.setattr(module, name, lambda *args, **kwargs: factor * right(*args, **kwargs))
     with pytest.raises(EvidenceFailed, match=message):
         evidence().check(run)
 

@@ -81,7 +81,7 @@ OUTERMOST = 76 / 256  # of 8 × 32 pixels
 
 def result_of(module: ModuleType, name: str, change: Callable[[Any], Any]) -> Plant:
     """A function of the library, with its result changed."""
-    return around(module, name, lambda right, *args, **named: change(right(*args, **named)))
+    return around(module, name, lambda right, *args, **kwargs: change(right(*args, **kwargs)))
 
 
 def around(module: ModuleType, name: str, change: Callable[..., Any]) -> Plant:
@@ -89,7 +89,7 @@ def around(module: ModuleType, name: str, change: Callable[..., Any]) -> Plant:
 
     def plant(monkeypatch: pytest.MonkeyPatch) -> None:
         right = getattr(module, name)
-        monkeypatch.setattr(module, name, lambda *args, **named: change(right, *args, **named))
+        monkeypatch.setattr(module, name, lambda *args, **kwargs: change(right, *args, **kwargs))
 
     return plant
 

@@ -69,10 +69,12 @@ def test_every_claim_stands_there_with_its_certificates(report_file: Path) -> No
     text = report_file.read_text("utf-8")
     for proof in discover(proofs_directory()):
         assert f'id="{anchor(proof.name)}"' in text
-    held = dict(re.findall(r'download="([^"]+)" href="data:application/json;base64,([^"]+)"', text))
+    downloads = dict(
+        re.findall(r'download="([^"]+)" href="data:application/json;base64,([^"]+)"', text)
+    )
     paths = sorted(certificates_directory().glob("*.json"))
-    assert sorted(held) == [path.name for path in paths]
-    assert all(base64.b64decode(held[path.name]) == path.read_bytes() for path in paths)
+    assert sorted(downloads) == [path.name for path in paths]
+    assert all(base64.b64decode(downloads[path.name]) == path.read_bytes() for path in paths)
 
 
 def test_figures_hold_valid_json(report_file: Path) -> None:
@@ -99,12 +101,12 @@ def test_results_are_escaped_and_failures_are_shown(tmp_path: Path) -> None:
 
 def test_badges_and_the_graph_show_what_was_reached() -> None:
     proof = next(proof for proof in discover(proofs_directory()) if proof.name == "S.finite")
-    shown = {
+    verdicts = {
         True: ('data-levels="PROVED CERTIFIED', 'class="node holds proved"'),
         False: ('data-levels=""', 'class="node holds evidence-fails"'),
         None: ('data-levels=""', 'class="node holds not-run"'),
     }
-    for passed, parts in shown.items():
+    for passed, parts in verdicts.items():
         text = page_of(outcome_of([proof], passed)).decode()
         assert all(part in text for part in parts), passed
     assert "PROVED not re-checked here" in text

@@ -103,25 +103,25 @@ def test_another_last_head_leaves_what_the_page_says(page: Any, form: dict[str, 
 
 def test_the_controls_drive_the_figure(page: Any) -> None:
     error = page.locator("#error-5")
-    shown = "document.getElementById('text-5').textContent.includes"
+    includes = "document.getElementById('text-5').textContent.includes"
 
     def canvases() -> list[int]:
         return [page.locator(f"#{name}-5 canvas").count() for name in ("blocks", "heads", "sums")]
 
     page.select_option("#preset", "blur")
-    wait_until(page, f"{shown}('of both layers')")
+    wait_until(page, f"{includes}('of both layers')")
     assert float(error.get_attribute("data-value")) < 1e-9
     assert canvases() == [4, 16, 4]
     assert "10" in page.inner_text("#counts-5")
     assert "3 + 4 = 7" in page.inner_text("#counts-5")
     page.select_option("#last-5", "alone")
-    wait_until(page, f"{shown}('of layer 2 alone')")
+    wait_until(page, f"{includes}('of layer 2 alone')")
     pixels = horse()
     # c = 1 for ε = 1/2; m/N_1 over the 36 · 34 keys of layer 1.
     largest = 16 * float(pixels.sum((0, 1, 2)).max()) / (36 * 34)
     assert float(error.get_attribute("data-value")) == pytest.approx(largest, abs=1e-9)
     page.select_option("#last-5", "none")
-    wait_until(page, f"{shown}('Without the last head')")
+    wait_until(page, f"{includes}('Without the last head')")
     assert canvases() == [4, 12, 4]
     page.select_option("#form-5", "logit")
     page.locator("#strength-5").fill("300")  # M = 10 ** 0.9, in two digits

@@ -215,7 +215,7 @@ def test_a_compiled_network_is_shown_within_its_bound(page: Any) -> None:
     for setting in (large, moderate):
         assert setting["difference"] <= setting["bound"]
         page.select_option("#constants-6", setting["name"])
-        shown = json.loads(page.get_attribute("#text-6", "data-value"))
-        assert shown == {key: setting[key] for key in ("difference", "bound")}
+        data = json.loads(page.get_attribute("#text-6", "data-value"))
+        assert data == {key: setting[key] for key in ("difference", "bound")}
         assert page.locator("#maps-6 canvas").count() == 3 * len(NAMES)
     assert large["difference"] < 1e-6 * large["largest"] < 1e-4 * moderate["difference"]

@@ -23,7 +23,7 @@ def letters(text: str) -> list[str]:
     return sorted(re.findall(r"[^\W_]", plain))
 
 
-def shown(html: str) -> str:
+def visible_text(html: str) -> str:
     """What a reader sees; the page must be well-formed."""
     tree = ElementTree.fromstring(f"<div>{html.replace('<wbr>', '')}</div>")
     return unescape("".join(tree.itertext()))
@@ -56,7 +56,7 @@ def test_brackets_belong_to_what_they_hold() -> None:
 
 @given(st.lists(st.sampled_from(PIECES), max_size=25).map("".join))
 def test_no_letter_is_lost_and_the_html_is_well_formed(text: str) -> None:
-    assert letters(shown(paragraphs(text, {"S.finite"}))) == letters(text)
+    assert letters(visible_text(paragraphs(text, {"S.finite"}))) == letters(text)
 
 
 @pytest.mark.slow
@@ -67,7 +67,7 @@ def test_every_statement_of_the_ledger_keeps_its_letters() -> None:
         assert statement is not None
         for text in (statement.printed, statement.verified, statement.repair, statement.proof):
             html = paragraphs(text)
-            assert letters(shown(html)) == letters(text), proof.name
+            assert letters(visible_text(html)) == letters(text), proof.name
             formulas += html.count("<math>")
     assert formulas > 2000
 

@@ -37,8 +37,8 @@ def test_the_work_is_what_the_definition_does(name) -> None:
         assert [work[order].entries for order in ORDERS] == entries
     between = (batch * size * outputs * p, batch * size * inputs * q, inputs * outputs * p * q)
     for order, numbers in zip(ORDERS, between, strict=True):
-        held = (work[order].intermediate, work[order].operator, work[order].sliced)
-        assert sorted(held) == [0, 0, numbers]
+        sizes = (work[order].intermediate, work[order].operator, work[order].sliced)
+        assert sorted(sizes) == [0, 0, numbers]
     assert bool(work["parameter_first"].sliced) == (name in ("sequence", "grid"))
 
 

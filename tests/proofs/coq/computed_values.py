@@ -47,10 +47,10 @@ class Evaluator:
                 these forms.
         """
         said = self._answer(f"Eval vm_compute in ({term}).\n")
-        found = re.search(r"= (.*)\n     : ", said)
-        if found is None:
+        match = re.search(r"= (.*)\n     : ", said)
+        if match is None:
             raise ValueError(f"Coq was given {term} and said: {said}")
-        return read_value(found.group(1))
+        return read_value(match.group(1))
 
     def _answer(self, lines: str) -> str:
         """What Coq prints until it has read `lines`."""

@@ -54,8 +54,8 @@ def test_leaky_rows(coq_value, kernel, patch, keys):
             expected[head] = at_target
         else:
             expected = [Fraction(1, keys)] * (len(offsets) + 1)
-        found = row_entries(coq_value, offsets, rows[head], keys)
-        assert found == expected
+        actual = row_entries(coq_value, offsets, rows[head], keys)
+        assert actual == expected
         planted = [*rows[head][:-1], rows[head][-1] + 1]
         if head < len(offsets):
             assert row_entries(coq_value, offsets, planted, keys) != expected
@@ -70,9 +70,9 @@ def test_scalar_rows(coq_value, keys):
     for power, row in enumerate(rows):
         weights = [base**power for base in bases] + [1]
         total = coq_value(f"weight_sum 0 1 {table} {keys} {power}")
-        found = row_entries(coq_value, offsets, row, keys)
-        assert found == [Fraction(weight, total) for weight in weights]
-        assert row_entries(coq_value, offsets, row, keys + 1) != found
+        actual = row_entries(coq_value, offsets, row, keys)
+        assert actual == [Fraction(weight, total) for weight in weights]
+        assert row_entries(coq_value, offsets, row, keys + 1) != actual
 
 
 def printed_sums(coq_value, first: list[list[Fraction]], values: list[list[Fraction]]):

@@ -25,9 +25,9 @@ def test_offsets_of_an_axis(coq_value, patch):
     printed = coq_value(f"[seq [seq {entry} | d <- {dilations}] | K <- {sizes}]")
     for kernel, row in zip(KERNELS, printed, strict=True):
         for dilation, offsets in zip(DILATIONS, row, strict=True):
-            found = tuple(sorted(-n if negative else n for negative, n in offsets))
-            assert found == axis_token_offsets(kernel, patch, dilation)
-    assert found != axis_token_offsets(kernel, patch, dilation + 1)
+            actual = tuple(sorted(-n if negative else n for negative, n in offsets))
+            assert actual == axis_token_offsets(kernel, patch, dilation)
+    assert actual != axis_token_offsets(kernel, patch, dilation + 1)
 
 
 GEOMETRIES = [  # kernel, patch, dilation

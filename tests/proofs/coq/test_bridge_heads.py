@@ -64,7 +64,7 @@ def test_minor_and_inverse(coq_value, kernel, patch):
     weights = box((kernel, kernel), (1, 1), (0, 0))
     assert body["kernel"] == weights.reshape(-1).tolist()
     flattened = np.asarray(flattened_kernel(weights, patch)).reshape(*4 * (patch,), 9)
-    found = np.array([flattened[t1, t2, s1, s2] for t1, t2, s1, s2, _, _ in rows])
-    assert_equal(found, np.kron(minor, minor))
+    actual = np.array([flattened[t1, t2, s1, s2] for t1, t2, s1, s2, _, _ in rows])
+    assert_equal(actual, np.kron(minor, minor))
     with pytest.raises(AssertionError):
-        assert_equal(found, np.kron(minor, minor[::-1]))
+        assert_equal(actual, np.kron(minor, minor[::-1]))

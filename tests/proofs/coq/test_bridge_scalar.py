@@ -48,13 +48,13 @@ def printed_lagrange(coq_value, reach, exact) -> list[list[Fraction]]:
 @pytest.mark.parametrize("reach", REACHES)
 def test_lagrange_coefficients(coq_value, reach, exact):
     rows, columns = sides(reach)
-    found = printed_lagrange(coq_value, reach, exact)
+    actual = printed_lagrange(coq_value, reach, exact)
     expected = [list(row) for row in lagrange_coefficients(rows * columns, exact)]
     if not exact:  # no constant coefficient
-        assert found.pop(0) == [0] * (rows * columns)
-    assert found == expected
-    found[1][2] = -found[1][2]
-    assert found != expected
+        assert actual.pop(0) == [0] * (rows * columns)
+    assert actual == expected
+    actual[1][2] = -actual[1][2]
+    assert actual != expected
 
 
 @pytest.mark.parametrize("reach", REACHES)
@@ -63,11 +63,11 @@ def test_certificates_hold_the_same_polynomials(coq_value, reach):
     body = equality_body("scalar", sides(reach))
     bases = [int(value) for value in body["attention"]["bases"]]
     assert bases == list(scalar_bases(len(bases)))
-    found = printed_lagrange(coq_value, reach, True)
+    printed = printed_lagrange(coq_value, reach, True)
     for column, (value, scale) in enumerate(
         zip(bases, body["values"]["denominators"], strict=True)
     ):
-        polynomial = [row[column] * int(scale) for row in found]
+        polynomial = [row[column] * int(scale) for row in printed]
         raised, lowered = [0, *polynomial], [*(-value * c for c in polynomial), 0]
         product = [a + b for a, b in zip(raised, lowered, strict=True)]
         assert product == [int(c) for c in body["values"]["master"]]

@@ -9,7 +9,7 @@ from convattn_ledger.structures import ShiftBasis
 
 
 def one_term_short(original):
-    return lambda *given: tuple(factor[:-1] for factor in original(*given))
+    return lambda *args: tuple(factor[:-1] for factor in original(*args))
 
 
 def first_term_only(original):
@@ -21,7 +21,7 @@ def transposed(original):
 
 
 def reversed_parameters(original):
-    return lambda x, basis, theta, **named: original(x, basis, theta[::-1], **named)
+    return lambda x, basis, theta, **kwargs: original(x, basis, theta[::-1], **kwargs)
 
 
 def mixed_entries(original):
@@ -29,8 +29,8 @@ def mixed_entries(original):
 
 
 def other_numbering(original):
-    def changed(*given):
-        composed = original(*given)
+    def changed(*args):
+        composed = original(*args)
         return replace(composed, theta=composed.theta[::-1])
 
     return changed
@@ -49,8 +49,8 @@ def backwards(original):
 
 
 def operator_doubled(original):
-    def changed(*given, order):
-        return original(*given, order=order) * (2 if order == "operator" else 1)
+    def changed(*args, order):
+        return original(*args, order=order) * (2 if order == "operator" else 1)
 
     return changed
 
@@ -63,15 +63,15 @@ def inputs_in_half_precision(original):
 
 
 def a_product_more(original):
-    def changed(*given):
-        return {order: w._replace(products=w.products + 1) for order, w in original(*given).items()}
+    def changed(*args):
+        return {order: w._replace(products=w.products + 1) for order, w in original(*args).items()}
 
     return changed
 
 
 def an_entry_more(original):
-    def changed(*given):
-        return {order: w._replace(entries=w.entries + 1) for order, w in original(*given).items()}
+    def changed(*args):
+        return {order: w._replace(entries=w.entries + 1) for order, w in original(*args).items()}
 
     return changed
 

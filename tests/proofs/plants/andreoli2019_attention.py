@@ -14,7 +14,7 @@ def mask_ignored(original):
 
 
 def not_normalised(original):
-    return lambda scores, *given: scores
+    return lambda scores, *args: scores
 
 
 def always_zero(original):
@@ -22,7 +22,7 @@ def always_zero(original):
 
 
 def never_refused(original):
-    return lambda scores, mask, **named: jax.nn.softmax(jnp.where(mask, scores, -jnp.inf), axis=0)
+    return lambda scores, mask, **kwargs: jax.nn.softmax(jnp.where(mask, scores, -jnp.inf), axis=0)
 
 
 def masked_by_a_large_number(original):
@@ -30,7 +30,7 @@ def masked_by_a_large_number(original):
 
 
 def squared(original):
-    return lambda *given: original(*given) ** 2
+    return lambda *args: original(*args) ** 2
 
 
 def unbent(original):
@@ -38,7 +38,7 @@ def unbent(original):
 
 
 def negated(original):
-    return lambda *given: -original(*given)
+    return lambda *args: -original(*args)
 
 
 def plain_relu(original):
@@ -58,7 +58,7 @@ def keys_alone(original):
 
 
 def transposed(original):
-    return lambda *given: original(*given).T
+    return lambda *args: original(*args).T
 
 
 def no_offset(original):
@@ -88,8 +88,8 @@ def unshifted(original):
 
 
 def a_zero_column(original):
-    def changed(*given):
-        weights = original(*given)
+    def changed(*args):
+        weights = original(*args)
         weights[:, 0] = 0
         return weights
 

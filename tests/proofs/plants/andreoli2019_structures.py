@@ -28,7 +28,7 @@ def goes_round(original):
 
 
 def with_option(**fixed):
-    return lambda original: lambda *given, **options: original(*given, **{**options, **fixed})
+    return lambda original: lambda *args, **options: original(*args, **{**options, **fixed})
 
 
 def without_dilation(original):
@@ -56,11 +56,11 @@ def the_other_boundary(original):
 
 
 def transposed(original):
-    return lambda adjacency, *given: original(np.asarray(adjacency).T, *given)
+    return lambda adjacency, *args: original(np.asarray(adjacency).T, *args)
 
 
 def one_way(original):
-    return lambda adjacency, *given: original(np.triu(adjacency), *given)
+    return lambda adjacency, *args: original(np.triu(adjacency), *args)
 
 
 def backwards(original):

@@ -8,32 +8,32 @@ from proofs.plants.changes import always, doubled_kernel, scaled, turned_kernel
 
 
 def with_bracket(bracket):
-    return lambda original: lambda image, weights, *given: original(image, weights, bracket)
+    return lambda original: lambda image, weights, *args: original(image, weights, bracket)
 
 
 def scores_turned(original):
-    return lambda scores, *given: original(jnp.swapaxes(scores, -1, -2), *given)
+    return lambda scores, *args: original(jnp.swapaxes(scores, -1, -2), *args)
 
 
 def ramped(original):
     """A bias that tells one key from the next."""
 
-    def changed(*given, **named):
-        scores = original(*given, **named)
+    def changed(*args, **kwargs):
+        scores = original(*args, **kwargs)
         return scores + jnp.arange(scores.shape[-1], dtype=scores.dtype)
 
     return changed
 
 
 def symmetric_kernel(original):
-    def changed(images, kernel, **named):
-        return original(images, sum(np.flip(kernel, axes) for axes in ((), 0, 1, (0, 1))), **named)
+    def changed(images, kernel, **kwargs):
+        return original(images, sum(np.flip(kernel, axes) for axes in ((), 0, 1, (0, 1))), **kwargs)
 
     return changed
 
 
 def one_step(original):
-    return lambda *given, **named: original(*given, **{**named, "step": None})
+    return lambda *args, **kwargs: original(*args, **{**kwargs, "step": None})
 
 
 def rolled(original):
@@ -53,11 +53,11 @@ def causal_sequence(original):
 
 
 def moved_by_one(original):
-    return lambda *given: np.roll(original(*given), 1, axis=2)
+    return lambda *args: np.roll(original(*args), 1, axis=2)
 
 
 def one_less(original):
-    return lambda *given: original(*given) - 1
+    return lambda *args: original(*args) - 1
 
 
 def added_twice(original):

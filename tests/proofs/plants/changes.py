@@ -7,7 +7,7 @@ Change = Callable[[Any], Any]
 
 
 def always(value: Any) -> Change:
-    return lambda original: lambda *given, **named: value
+    return lambda original: lambda *args, **kwargs: value
 
 
 def replaced_by(value: Any) -> Change:
@@ -15,32 +15,32 @@ def replaced_by(value: Any) -> Change:
 
 
 def scaled(factor: Any) -> Change:
-    return lambda original: lambda *given, **named: factor * original(*given, **named)
+    return lambda original: lambda *args, **kwargs: factor * original(*args, **kwargs)
 
 
 def one_more(original: Any) -> Any:
-    return lambda *given, **named: original(*given, **named) + 1
+    return lambda *args, **kwargs: original(*args, **kwargs) + 1
 
 
 def turned_around(original: Any) -> Any:
-    return lambda *given, **named: original(*given, **named)[::-1]
+    return lambda *args, **kwargs: original(*args, **kwargs)[::-1]
 
 
 def turned_kernel(original: Any) -> Any:
-    def changed(kernel: Any, *given: Any, **named: Any) -> Any:
+    def changed(kernel: Any, *args: Any, **kwargs: Any) -> Any:
         backwards = (slice(None, None, -1),) * (kernel.ndim - 2)
-        return original(kernel[backwards], *given, **named)
+        return original(kernel[backwards], *args, **kwargs)
 
     return changed
 
 
 def doubled_kernel(original: Any) -> Any:
-    return lambda kernel, *given, **named: original(2 * kernel, *given, **named)
+    return lambda kernel, *args, **kwargs: original(2 * kernel, *args, **kwargs)
 
 
 def without(option: str) -> Change:
     def change(original: Any) -> Any:
-        return lambda *given, **named: original(*given, **{**named, option: 1})
+        return lambda *args, **kwargs: original(*args, **{**kwargs, option: 1})
 
     return change
 
@@ -48,8 +48,8 @@ def without(option: str) -> Change:
 def no_uniform_head(original: Any) -> Any:
     """The map of the uniform head, the last one, is zero."""
 
-    def changed(*given: Any) -> Any:
-        heads, blocks = original(*given)
+    def changed(*args: Any) -> Any:
+        heads, blocks = original(*args)
         return heads, blocks.at[-1].set(0)
 
     return changed

@@ -9,16 +9,16 @@ from proofs.plants.changes import always, scaled, turned_kernel
 def ramped(original):
     """Adds the number of the token to its row: position enters, or equivariance breaks."""
 
-    def changed(*given, **named):
-        result = original(*given, **named)
+    def changed(*args, **kwargs):
+        result = original(*args, **kwargs)
         return result + np.arange(result.shape[-1]).astype(result.dtype)
 
     return changed
 
 
 def along_tokens(original):
-    def changed(*given, **named):
-        result = original(*given, **named)
+    def changed(*args, **kwargs):
+        result = original(*args, **kwargs)
         shape = [1, -1] + [1] * (result.ndim - 2)
         return result + np.arange(result.shape[1]).reshape(shape).astype(result.dtype)
 
@@ -30,29 +30,29 @@ def positions_ignored(original):
 
 
 def last_term_lost(original):
-    def changed(*given):
-        terms = original(*given)
+    def changed(*args):
+        terms = original(*args)
         return terms._replace(**{terms._fields[-1]: 0 * terms[-1]})
 
     return changed
 
 
 def first_term_ramped(original):
-    def changed(*given):
-        terms = original(*given)
+    def changed(*args):
+        terms = original(*args)
         return terms._replace(**{terms._fields[0]: ramped(lambda: terms[0])()})
 
     return changed
 
 
 def content_lost(original):
-    return lambda tokens, *given: original(0 * tokens, *given)
+    return lambda tokens, *args: original(0 * tokens, *args)
 
 
 def other_encoding(encoding):
     def change(original):
-        return lambda *given, **named: original(
-            *given, **{**named, "encoding": encoding, "form": "limit"}
+        return lambda *args, **kwargs: original(
+            *args, **{**kwargs, "encoding": encoding, "form": "limit"}
         )
 
     return change
@@ -63,7 +63,7 @@ def with_ring(original):
 
 
 def images_back(original):
-    return lambda layer, images, **named: images
+    return lambda layer, images, **kwargs: images
 
 
 def rank_off_by_one(original):

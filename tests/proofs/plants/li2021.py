@@ -24,7 +24,7 @@ def wider(original):
 
 
 def negated_rows(original):
-    return lambda *given: [[-entry for entry in row] for row in original(*given)]
+    return lambda *args: [[-entry for entry in row] for row in original(*args)]
 
 
 def one_square_lost(original):
@@ -37,8 +37,8 @@ def one_square_lost(original):
 
 
 def one_tap_lost(original):
-    def changed(*given):
-        kernel = original(*given)
+    def changed(*args):
+        kernel = original(*args)
         kernel[-1, -1] = 0
         return kernel
 
@@ -99,7 +99,7 @@ PLANTS = [
         "theorem6",
         "eight of nine heads, K = 5, P = 2",
         f"{FLOOR}.least_squares_maps",
-        lambda original: lambda fields, wanted, kept: np.full((8, 12, wanted.shape[1]), np.nan),
+        lambda original: lambda fields, targets, heads: np.full((8, 12, targets.shape[1]), np.nan),
     ),
     ("fewer", "two heads on pixels", "ledger.evidence.exact_convolution", scaled(2)),
     ("fewer", "pixels against patches", "bounds.flattened_kernel.exact_rank", one_more),

@@ -16,12 +16,12 @@ def whole_centers(original):
 
 
 def next_head(original):
-    return lambda *given: np.roll(original(*given), 1, axis=0)
+    return lambda *args: np.roll(original(*args), 1, axis=0)
 
 
 def no_last_map(original):
-    def changed(*given):
-        *blocks, uniform = original(*given)
+    def changed(*args):
+        *blocks, uniform = original(*args)
         return [*blocks, 0 * uniform]
 
     return changed
@@ -39,25 +39,25 @@ def one_channel_fewer(original):
 def by_place(original):
     """Scores that depend on where a key stands."""
 
-    def changed(*given):
-        scores = original(*given)
+    def changed(*args):
+        scores = original(*args)
         return scores + np.arange(scores.size).reshape(scores.shape)
 
     return changed
 
 
 def one_pair_fewer(original):
-    return lambda pairs, *given: original(pairs, *given)[1:]
+    return lambda pairs, *args: original(pairs, *args)[1:]
 
 
 def slower(original):
     """Each pair turns half as far per token."""
-    return lambda *given: [rotation / 2 for rotation in original(*given)]
+    return lambda *args: [rotation / 2 for rotation in original(*args)]
 
 
 def turned_further(original):
     """Each frequency is a third instead of a half of the one before."""
-    return lambda *given, **named: original(*given, **named) * 2 / 3
+    return lambda *args, **kwargs: original(*args, **kwargs) * 2 / 3
 
 
 PLANTS = [

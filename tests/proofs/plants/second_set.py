@@ -13,20 +13,20 @@ LAYERS = "constructions.two_layers.conv_to_two_layers"
 def without_the_uniform_head(original):
     """The leaks stay."""
 
-    def changed(*given, **named):
-        made = original(*given, **named)
-        second = made["second"]
+    def changed(*args, **kwargs):
+        body = original(*args, **kwargs)
+        second = body["second"]
         last = len(second["targets"]) - 1
         if second["targets"][last] is None:
             second["maps"] = [entry for entry in second["maps"] if entry[0] != last]
-        return made
+        return body
 
     return changed
 
 
 def one_head_repeated(original):
-    def changed(*given):
-        attention, maps = original(*given)
+    def changed(*args):
+        attention, maps = original(*args)
         return attention, maps * 0 + maps[:1]
 
     return changed
@@ -35,8 +35,8 @@ def one_head_repeated(original):
 def blocks_swapped(original):
     """Layer 1 writes what it sees on the other side."""
 
-    def changed(*given, **named):
-        layers = original(*given, **named)
+    def changed(*args, **kwargs):
+        layers = original(*args, **kwargs)
         return replace(layers, first=replace(layers.first, output=layers.first.output[::-1]))
 
     return changed
@@ -45,8 +45,8 @@ def blocks_swapped(original):
 def half_the_gain(original):
     """The uniform head takes back about the leak of one layer."""
 
-    def changed(*given, **named):
-        layers = original(*given, **named)
+    def changed(*args, **kwargs):
+        layers = original(*args, **kwargs)
         second = layers.second
         halved = replace(second, output=second.output.at[-1].multiply(0.5))
         return replace(layers, second=halved)
@@ -57,8 +57,8 @@ def half_the_gain(original):
 def last_column_twice(original):
     """F loses a rank, and the maps with it."""
 
-    def changed(*given):
-        columns = original(*given).copy()
+    def changed(*args):
+        columns = original(*args).copy()
         columns[:, 0] = columns[:, 1]
         return columns
 
@@ -66,8 +66,8 @@ def last_column_twice(original):
 
 
 def other_weights(original):
-    def changed(*given):
-        maps, attention = original(*given)
+    def changed(*args):
+        maps, attention = original(*args)
         attention[0, 0] = attention[0, 0] + 1
         return maps, attention
 
@@ -77,8 +77,8 @@ def other_weights(original):
 def negative_gain(original):
     """One map turned around: the relation has a negative entry."""
 
-    def changed(*given):
-        maps, attention = original(*given)
+    def changed(*args):
+        maps, attention = original(*args)
         for row in range(maps.nrows()):
             maps[row, 0] = -maps[row, 0] + fmpq(row)
         return maps, attention
@@ -87,23 +87,23 @@ def negative_gain(original):
 
 
 def equal_bases(original):
-    def changed(*given, **named):
-        bases, sharpness = original(*given, **named)
+    def changed(*args, **kwargs):
+        bases, sharpness = original(*args, **kwargs)
         return [bases[0]] * len(bases), sharpness
 
     return changed
 
 
 def any_combination(original):
-    return lambda bases, *given: [(-1) ** number for number in range(len(bases))]
+    return lambda bases, *args: [(-1) ** number for number in range(len(bases))]
 
 
 def shifted_tiling(original):
-    return lambda *given: [(shape, (x + 1, y)) for shape, (x, y) in original(*given)]
+    return lambda *args: [(shape, (x + 1, y)) for shape, (x, y) in original(*args)]
 
 
 def stacked_tiling(original):
-    return lambda *given: [(shape, (0, 0)) for shape, _ in original(*given)]
+    return lambda *args: [(shape, (0, 0)) for shape, _ in original(*args)]
 
 
 PLANTS = [

@@ -17,8 +17,8 @@ def not_normalised(original):
 def positions_left_out(original):
     """The network adds no positions."""
 
-    def changed(*given):
-        apply, parameters = original(*given)
+    def changed(*args):
+        apply, parameters = original(*args)
         return lambda image, positions: apply(image, 0 * positions), parameters
 
     return changed
@@ -27,8 +27,8 @@ def positions_left_out(original):
 def first_token_shifted(original):
     """One token is not like the others."""
 
-    def changed(*given):
-        apply, parameters = original(*given)
+    def changed(*args):
+        apply, parameters = original(*args)
         return lambda image, positions: apply(image, positions.at[0, 0].add(1)), parameters
 
     return changed
@@ -40,7 +40,7 @@ def a_value_map_each(original):
 
 
 def one_group_more(original):
-    return lambda *given, **named: original(*given, **{**named, "kv_groups": 13})
+    return lambda *args, **kwargs: original(*args, **{**kwargs, "kv_groups": 13})
 
 
 def no_pseudoinverse(original):
@@ -50,8 +50,8 @@ def no_pseudoinverse(original):
 def groups_swapped(original):
     """Groups read the numbers of one another."""
 
-    def changed(*given):
-        values, outputs = original(*given)
+    def changed(*args):
+        values, outputs = original(*args)
         return values, outputs[::-1]
 
     return changed

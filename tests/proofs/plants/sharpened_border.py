@@ -14,7 +14,7 @@ from proofs.plants.changes import (
 
 
 def one_fewer(original):
-    return lambda *given, **named: original(*given, **named)[1:]
+    return lambda *args, **kwargs: original(*args, **kwargs)[1:]
 
 
 def without_what_is_missing(original):
@@ -28,12 +28,12 @@ def without_what_is_missing(original):
 
 
 def all_available(original):
-    return lambda *given: original(*given) | True
+    return lambda *args: original(*args) | True
 
 
 def one_step_aside(original):
-    def changed(*given):
-        heads, blocks = original(*given)
+    def changed(*args):
+        heads, blocks = original(*args)
         return replace(heads, centers=tuple(axis + 1 for axis in heads.centers)), blocks
 
     return changed
@@ -48,14 +48,14 @@ def without_correction(original):
 
 
 def hundredth(original):
-    return lambda *given: [ball / 100 for ball in original(*given)]
+    return lambda *args: [ball / 100 for ball in original(*args)]
 
 
 def doubled_rows(original):
     """Of the scores by axes."""
 
-    def changed(*given):
-        parts = original(*given)
+    def changed(*args):
+        parts = original(*args)
         rows, columns = parts.scores
         return parts._replace(scores=(2 * rows, columns))
 
@@ -63,9 +63,9 @@ def doubled_rows(original):
 
 
 def doubled_row_weights(original):
-    def changed(*given):
-        found = original(*given)
-        return found._replace(rows=2 * found.rows)
+    def changed(*args):
+        factors = original(*args)
+        return factors._replace(rows=2 * factors.rows)
 
     return changed
 
@@ -73,9 +73,9 @@ def doubled_row_weights(original):
 def one_key_later(original):
     """The softmaxes drop a wrong part of the ring."""
 
-    def changed(*given):
-        found = original(*given)
-        return found._replace(columns=jnp.roll(found.columns, 1, axis=-1))
+    def changed(*args):
+        factors = original(*args)
+        return factors._replace(columns=jnp.roll(factors.columns, 1, axis=-1))
 
     return changed
 
@@ -84,10 +84,10 @@ def doubled_cotangent(index):
     """A written derivative of which one factor is wrong."""
 
     def change(original):
-        def changed(*given):
-            found = list(original(*given))
-            found[index] = 2 * found[index]
-            return tuple(found)
+        def changed(*args):
+            results = list(original(*args))
+            results[index] = 2 * results[index]
+            return tuple(results)
 
         return changed
 
@@ -99,14 +99,14 @@ def filled_with_zeros(original):
 
 
 def exchanged_widths(original):
-    return lambda *given: tuple((after, before) for before, after in original(*given))
+    return lambda *args: tuple((after, before) for before, after in original(*args))
 
 
 def outputs_one_token_early(original):
-    def changed(*given):
+    def changed(*args):
         return tuple(
             axis._replace(wanted=range(axis.wanted.start - 1, axis.wanted.stop - 1))
-            for axis in original(*given)
+            for axis in original(*args)
         )
 
     return changed
@@ -128,8 +128,8 @@ def louder_register(factor):
 def one_share(original):
     """Both heads of a pair give the register the same share."""
 
-    def changed(*given):
-        encoding, blocks, register = original(*given)
+    def changed(*args):
+        encoding, blocks, register = original(*args)
         return encoding, blocks, replace(register, scores=0 * register.scores)
 
     return changed

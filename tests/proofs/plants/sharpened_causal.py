@@ -5,7 +5,7 @@ from proofs.plants.changes import one_more, scaled
 
 def equal_heads(original):
     """As many of them as there are, and one is another."""
-    return lambda *given: [original(*given)[0]] * 2 + original(*given)[2:]
+    return lambda *args: [original(*args)[0]] * 2 + original(*args)[2:]
 
 
 def without_its_target(original):
@@ -25,7 +25,7 @@ def score_of_one_length(original):
 
 def nothing_masked(original):
     """Every query sees every key."""
-    return lambda *given: None
+    return lambda *args: None
 
 
 SCALE, MASK = "encodings.bias.BiasEncoding.scale", "operators.shifts.TokenGrid.mask"

@@ -26,16 +26,16 @@ def in_the_same_place(original):
 def unbalanced(original):
     """The second head's map has the wrong sign."""
 
-    def changed(*given):
-        weights, maps = original(*given)
+    def changed(*args):
+        weights, maps = original(*args)
         return weights, abs(maps)
 
     return changed
 
 
 def without_neighbours(original):
-    def changed(*given):
-        weights, maps = original(*given)
+    def changed(*args):
+        weights, maps = original(*args)
         return weights, maps / 2
 
     return changed
@@ -43,8 +43,8 @@ def without_neighbours(original):
 
 def no_epsilon(original):
     """The maps of the limit form are those of another ε."""
-    return lambda kernel, *given, **named: original(
-        kernel, *given, **({**named, "epsilon": 0.5} if named.get("epsilon") else named)
+    return lambda kernel, *args, **kwargs: original(
+        kernel, *args, **({**kwargs, "epsilon": 0.5} if kwargs.get("epsilon") else kwargs)
     )
 
 

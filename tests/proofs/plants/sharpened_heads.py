@@ -12,7 +12,7 @@ def falling_the_wrong_way(original):
 
 
 def one_centre_too_far(original):
-    return lambda *given: [centre + 1 for centre in original(*given)]
+    return lambda *args: [centre + 1 for centre in original(*args)]
 
 
 def one_window_missing(original):
@@ -33,8 +33,8 @@ def no_shifts(original):
 
 
 def last_offset_lost(original):
-    def changed(*given):
-        kernel = original(*given)
+    def changed(*args):
+        kernel = original(*args)
         kernel[-2:] = 0  # all that the last offset reads
         return kernel
 
@@ -54,15 +54,15 @@ def full_maps(original):
 
 
 def lower_triangle(original):
-    def changed(*given, **named):
-        return original(*given, **named).swapaxes(-1, -2) + original(*given, **named)
+    def changed(*args, **kwargs):
+        return original(*args, **kwargs).swapaxes(-1, -2) + original(*args, **kwargs)
 
     return changed
 
 
 def centre_alone(original):
-    def changed(*given, **named):
-        kernel = original(*given, **named)
+    def changed(*args, **kwargs):
+        kernel = original(*args, **kwargs)
         kernel[0] = 0
         return kernel
 
@@ -91,7 +91,7 @@ def negative_weights(original):
 
 
 def full_rank(original):
-    return lambda *given: original((3, 3), (2, 2), (1, 1), 9)
+    return lambda *args: original((3, 3), (2, 2), (1, 1), 9)
 
 
 def undilated(original):
@@ -136,7 +136,7 @@ PLANTS = [
         "heads",
         ROWS,
         "ledger.evidence.head_floor.floor_below",
-        lambda original: lambda *given: 10**6 * original(*given),
+        lambda original: lambda *args: 10**6 * original(*args),
     ),
     ("headdim", "ranks of the maps", "maps", maps_of_one_value),
     ("headdim", "ranks of the maps", f"{WIDTH}.map_widths", always([1])),

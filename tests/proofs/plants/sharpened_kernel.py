@@ -30,8 +30,8 @@ def no_shift(original):
 
 
 def one_head_fewer(original):
-    def changed(*given):
-        heads = original(*given)
+    def changed(*args):
+        heads = original(*args)
         return replace(heads, exact=heads.rank)
 
     return changed
@@ -40,8 +40,8 @@ def one_head_fewer(original):
 def other_alternative(original):
     """Where there is z it is said to be all ones."""
 
-    def changed(*given):
-        heads = original(*given)
+    def changed(*args):
+        heads = original(*args)
         if heads.positive is None:
             return heads
         return replace(heads, positive=(1,) * len(heads.positive))
@@ -54,15 +54,15 @@ def always_sobel(original):
 
 
 def half_as_far(original):
-    def changed(*given):
-        found = original(*given)
-        return Enclosure(found.lower / 2, found.upper / 2)
+    def changed(*args):
+        error = original(*args)
+        return Enclosure(error.lower / 2, error.upper / 2)
 
     return changed
 
 
 def no_content(original):
-    return lambda layer, *given: layer
+    return lambda layer, *args: layer
 
 
 def never_in_values(original):
@@ -75,11 +75,11 @@ def printed_condition(original):
 
 def first_alone(original):
     """No candidates but the singular vectors."""
-    return lambda *given: [next(original(*given))]
+    return lambda *args: [next(original(*args))]
 
 
 def other_signs(original):
-    return lambda weights, coefficients, *given: original(weights, -coefficients, *given)
+    return lambda weights, coefficients, *args: original(weights, -coefficients, *args)
 
 
 HEADS = "bounds.kernel_heads.count_heads_of_kernel"

@@ -16,22 +16,22 @@ def one_twice(original):
 
 
 def never_refused(original):
-    return lambda *given: None
+    return lambda *args: None
 
 
 def uniform_head_twice(original):
     """The mean no longer cancels."""
 
-    def changed(*given):
-        found = original(*given)
-        return found._replace(everywhere=found.everywhere.at[-1].multiply(2))
+    def changed(*args):
+        weights = original(*args)
+        return weights._replace(everywhere=weights.everywhere.at[-1].multiply(2))
 
     return changed
 
 
 def heads_that_do_not_learn(original):
     """Right weights, which pass nothing back."""
-    return lambda *given: jax.lax.stop_gradient(original(*given))
+    return lambda *args: jax.lax.stop_gradient(original(*args))
 
 
 def neighbour_alone(original):

@@ -7,8 +7,8 @@ from proofs.plants.changes import always, scaled
 def never_cleared(original):
     """The register adds new tokens to old ones."""
 
-    def changed(*given):
-        step, write, read = original(*given)
+    def changed(*args):
+        step, write, read = original(*args)
         return step * 0 + np.eye(step.shape[1], dtype=int), write, read
 
     return changed
@@ -40,12 +40,12 @@ def without_content(original):
 
 
 def one_head_twice(original):
-    return lambda *given: [[row[0], *row[:-1]] for row in original(*given)]
+    return lambda *args: [[row[0], *row[:-1]] for row in original(*args)]
 
 
 def twice_the_error(original):
-    def changed(*given):
-        bound, best = original(*given)
+    def changed(*args):
+        bound, best = original(*args)
         return 2 * bound, best
 
     return changed

@@ -7,10 +7,10 @@ def not_perturbed(original):
     """U and V stay what they are, so that the base has the rank n."""
 
     def changed(pieces, width, t):
-        kept = pieces.u1
-        pieces.u1 = 0 * kept
+        saved = pieces.u1
+        pieces.u1 = 0 * saved
         heads = original(pieces, width, t)
-        pieces.u1 = kept
+        pieces.u1 = saved
         return heads
 
     return changed
@@ -18,11 +18,11 @@ def not_perturbed(original):
 
 def one_map_lost(original):
     """A head is forgotten."""
-    return lambda *given: original(*given)[1:]
+    return lambda *args: original(*args)[1:]
 
 
 def one_less(original):
-    return lambda given: original(given) - 1
+    return lambda matrix: original(matrix) - 1
 
 
 PLANTS = [

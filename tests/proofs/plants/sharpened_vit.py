@@ -39,9 +39,9 @@ def pair_broken(original):
     """What is written comes without its negative."""
 
     def changed(self, channels):
-        found = original(self, channels)
-        found[self.half :] = 0
-        return found
+        result = original(self, channels)
+        result[self.half :] = 0
+        return result
 
     return changed
 
@@ -60,7 +60,7 @@ def no_division(original):
 
 def no_deviation(original):
     """LayerNorm's factor is taken for constant."""
-    return lambda *given: 0 * original(*given)
+    return lambda *args: 0 * original(*args)
 
 
 def half(original):
@@ -77,7 +77,7 @@ PLANTS = [
     ("vit", "whole runs", f"{BUILDER}.scores", class_token_that_leaks),
     ("vit", "each error alone", f"{BUILDER}.__init__", epsilon_forgotten),
     ("vit", "each error alone", "compile.bound.GELU_DEVIATION", replaced_by(0.0)),
-    ("vit", "each error alone", "compile.bound._Run._leak", replaced_by(lambda *given: 0.0)),
+    ("vit", "each error alone", "compile.bound._Run._leak", replaced_by(lambda *args: 0.0)),
     ("vit", "each error alone", "compile.bound._Run.deviation", no_deviation),
     ("vit", "never exact", "compile.stock._norm", no_division),
 ]

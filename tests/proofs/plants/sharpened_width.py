@@ -9,10 +9,10 @@ from proofs.plants.changes import turned_kernel
 def heads_alike(original):
     """All heads of the token itself attend alike, so that nothing fixes what is put there."""
 
-    def changed(*given):
-        heads = original(*given)
+    def changed(*args):
+        heads = original(*args)
         weights = heads.weights.copy()
-        weights[:, given[1]] = 1
+        weights[:, args[1]] = 1
         return replace(heads, weights=weights)
 
     return changed
@@ -26,8 +26,8 @@ def coarse(original):
 def one_head_twice(original):
     """The last head is given once more."""
 
-    def changed(*given):
-        heads = original(*given)
+    def changed(*args):
+        heads = original(*args)
         last = [
             np.concatenate([part, 0 * part[-1:]])
             for part in (heads.weights, heads.coordinates, heads.coefficients)
@@ -40,8 +40,8 @@ def one_head_twice(original):
 def one_place_lost(original):
     """A head forgets its first coordinate."""
 
-    def changed(*given):
-        heads = original(*given)
+    def changed(*args):
+        heads = original(*args)
         coefficients = heads.coefficients.copy()
         coefficients[0, 0] = 0
         return replace(heads, coefficients=coefficients)
@@ -69,8 +69,8 @@ PLANTS = [
     ("width", "places", "limit_layout", one_place_lost),
     ("width", "commutators", "commutator_rank", alike),
     ("width", "mixed coordinates", "three_heads", other_sign),
-    ("width", "mixed coordinates", "limit_heads", lambda original: lambda *given: 3),
-    ("width", "maps of any shape", "small_terms", lambda original: lambda *given: given[0]),
+    ("width", "mixed coordinates", "limit_heads", lambda original: lambda *args: 3),
+    ("width", "maps of any shape", "small_terms", lambda original: lambda *args: args[0]),
     (
         "width",
         "maps of any shape",

@@ -44,7 +44,7 @@ def test_times_and_the_environment_may_differ(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("report", "found", "verdicts"),
+    ("report", "expected", "verdicts"),
     [
         (changed("claims", 0, "evidence", 0, "passed", to=False), "S.x/evidence/a/passed", True),
         (changed("claims", 0, "evidence", 1, "passed", to=True), "S.x/evidence/b/passed", True),
@@ -55,10 +55,10 @@ def test_times_and_the_environment_may_differ(tmp_path):
     ],
     ids=["failed", "ran", "level", "evidence lost", "claim", "number"],
 )
-def test_what_differs_is_named(tmp_path, report, found, verdicts):
+def test_what_differs_is_named(tmp_path, report, expected, verdicts):
     done = compare(tmp_path, REPORT, report)
     assert done.returncode == 1
-    assert found in done.stdout
+    assert expected in done.stdout
     assert compare(tmp_path, REPORT, report, options=["--verdicts"]).returncode == verdicts
 
 

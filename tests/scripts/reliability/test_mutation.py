@@ -40,8 +40,8 @@ def scripts(monkeypatch):
 
 
 def changes(scripts, code):
-    found = scripts("mutants").mutants_of("planted.py", code.encode(), {})
-    return sorted((each.function, each.before, each.after) for each in found)
+    mutants = scripts("mutants").mutants_of("planted.py", code.encode(), {})
+    return sorted((each.function, each.before, each.after) for each in mutants)
 
 
 def test_every_change_of_a_module(scripts):
@@ -75,10 +75,10 @@ def test_every_change_of_a_line(before, after, scripts):
 def test_the_name_of_a_mutant_says_which_of_two_equal_lines_it_is(scripts):
     code = b"def f(a):\n    if a:\n        return 1\n    return 1\n"
     moved = b"\n\n" + code
-    found, later = (scripts("mutants").mutants_of("m.py", each, {}) for each in (code, moved))
-    assert [each.key for each in found] == [each.key for each in later]
-    assert len({each.key for each in found}) == len(found)
-    twos = [each for each in found if each.after == "return 2"]
+    mutants, later = (scripts("mutants").mutants_of("m.py", each, {}) for each in (code, moved))
+    assert [each.key for each in mutants] == [each.key for each in later]
+    assert len({each.key for each in mutants}) == len(mutants)
+    twos = [each for each in mutants if each.after == "return 2"]
     assert [each.number for each in twos] == [0, 1]
     assert twos[1].applied(code) == b"def f(a):\n    if a:\n        return 1\n    return 2\n"
 
@@ -86,8 +86,8 @@ def test_the_name_of_a_mutant_says_which_of_two_equal_lines_it_is(scripts):
 def test_messages_are_left_out(scripts, tmp_path):
     (tmp_path / "m.py").write_text("def require(holds, code, reason): pass\n")
     known = scripts("mutants").parameters([tmp_path / "m.py"])
-    found = scripts("mutants").mutants_of("n.py", b"require(a, 'code', 'a reason')", known)
-    assert {each.after for each in found} == {"pass", "require(a, 'code~', 'a reason')"}
+    mutants = scripts("mutants").mutants_of("n.py", b"require(a, 'code', 'a reason')", known)
+    assert {each.after for each in mutants} == {"pass", "require(a, 'code~', 'a reason')"}
 
 
 def test_a_sample_changes_only_by_what_is_no_mutant_any_more(scripts):
@@ -101,7 +101,7 @@ def test_a_sample_changes_only_by_what_is_no_mutant_any_more(scripts):
     assert len(sample(before, 40, 1)) == 40
     assert {each.key for each in sample(before, 40, 1)} != {each.key for each in before[:40]}
     assert sample(before, 40, 1) == sample(reversed(before), 40, 1) != sample(before, 40, 2)
-    drawn, later = ({each.key for each in sample(found, 40, 1)} for found in (before, after))
+    drawn, later = ({each.key for each in sample(mutants, 40, 1)} for mutants in (before, after))
     gone = {each.key for each in before} - {each.key for each in after}
     new = {each.key for each in after} - {each.key for each in before}
     assert gone & drawn

@@ -92,7 +92,7 @@ def value_bound(
     >>> bool((value_bound(layer, jnp.ones((1, 5, 1))) < 1e-4).all())
     True
     """
-    layer, images = _as_given(layer, images, dtype)
+    layer, images = _in_dtype(layer, images, dtype)
     grid, roundings = prepare(layer, images, border)
     result = jnp.result_type(images, *([] if layer.dtype is None else [layer.dtype]))
     last = 2 * (gamma(1, roundings.unit) + gamma(1, unit_roundoff(_at_least_float(result))))
@@ -124,7 +124,7 @@ def gradient_bounds(
     >>> of_layer.output.shape, of_images.shape
     ((4, 1, 1), (1, 5, 1))
     """
-    layer, images = _as_given(layer, images, dtype)
+    layer, images = _in_dtype(layer, images, dtype)
     grid, roundings = prepare(layer, images, border)
     entries = len(getattr(layer.encoding, "offsets", ()))
     uses = math.prod(grid.queries) + entries + layer.heads + 16
@@ -132,8 +132,8 @@ def gradient_bounds(
     last = jax.tree.map(lambda leaf: gamma(uses, unit_roundoff(_at_least_float(leaf.dtype))), both)
     floor = jax.tree.map(lambda leaf: uses * subnormal(leaf.dtype, roundings), both)
     with jax.enable_x64(True):
-        given = *wide(both), wide(cotangent)
-        return _evaluate_gradients(*given, grid, roundings, last, floor)
+        primals = *wide(both), wide(cotangent)
+        return _evaluate_gradients(*primals, grid, roundings, last, floor)
 
 
 @partial(jax.jit, static_argnames="grid")
@@ -179,7 +179,7 @@ def _evaluate_gradients(
     return of_layer, unpatchify(of_tokens, layer.patch_size)
 
 
-def _as_given(
+def _in_dtype(
     layer: AttentionLayer, images: Any, dtype: DTypeLike | None
 ) -> tuple[AttentionLayer, Array]:
     """Both, cast to the dtype unless it is None; integer images stay as they are."""
@@ -200,8 +200,8 @@ def prepare(layer: AttentionLayer, images: Array, border: str) -> tuple[TokenGri
     """The grid, and what is rounded."""
     require_zero_ring(layer)
     grid = layer.token_grid(images.shape[1:-1], border)
-    held = {images.dtype, *(leaf.dtype for leaf in jax.tree.leaves(layer))}
-    computed = {promoted(dtype, jnp.float32) for dtype in held}
+    dtypes = {images.dtype, *(leaf.dtype for leaf in jax.tree.leaves(layer))}
+    computed = {promoted(dtype, jnp.float32) for dtype in dtypes}
     unit = max(unit_roundoff(dtype) for dtype in computed)
     tiny = max(float(jnp.finfo(dtype).tiny) for dtype in computed)
     features = images.shape[-1] * math.prod(layer.patch_size)

@@ -154,8 +154,8 @@ def weight_rounding(
         flush: What underflow adds to each weight.
 
     >>> exact, off = PairScores(jnp.zeros((1, 1, 4)), None), PairScores(jnp.zeros((1, 1, 4)), None)
-    >>> found = weight_rounding(exact, off, *jnp.array([0.0, 0.5, 0.0]))
-    >>> found.weights[0, 0, 0].item(), round(found.error[0, 0, 0].item(), 4)
+    >>> rounding = weight_rounding(exact, off, *jnp.array([0.0, 0.5, 0.0]))
+    >>> rounding.weights[0, 0, 0].item(), round(rounding.error[0, 0, 0].item(), 4)
     (0.25, 0.1622)
     """
     greatest = scores.pairs.max(axis=-1, keepdims=True)
@@ -197,7 +197,7 @@ def value_majorants(
     keys, weights, parts = path_parts(layer, tokens, grid, roundings)
     exact = _value_path(weights.weights, *parts)
     wrong = _value_path(weights.error, *parts)
-    pair = exact, widen(roundings.values, exact, wrong)
+    pair = exact, inflate(roundings.values, exact, wrong)
     return pair, underflow(layer, keys, weights, parts[-1], roundings)
 
 
@@ -219,9 +219,9 @@ def gradient_majorants(
     keys, weights, parts = path_parts(layer, tokens, grid, roundings)
     passed, *exact = jax.vjp(_value_path, weights.weights, *parts)[1](cotangent)
     _, *wrong = jax.vjp(_value_path, weights.error, *parts)[1](cotangent)
-    to_scores = jax.vjp(lambda *given: score_majorant(given[0], grid, given[1]), layer, keys)[1]
+    _, to_scores = jax.vjp(lambda *args: score_majorant(args[0], grid, args[1]), layer, keys)
     to_gains = jax.vjp(lambda part: part.gain_majorant(grid.number_of_keys), layer.encoding)[1]
-    to_tokens = jax.vjp(lambda given: ringed(given, grid), tokens)[1]
+    to_tokens = jax.vjp(lambda primal: ringed(primal, grid), tokens)[1]
     score_pair = softmax_majorants(weights, passed)
     trees = []
     for scores, (of_keys, value, output, gains) in zip(score_pair, (exact, wrong), strict=True):
@@ -230,13 +230,13 @@ def gradient_majorants(
         encoding = jax.tree.map(jnp.add, positions.encoding, through_gains)
         trees.append((positions.content, encoding, through_scores, of_keys, value, output))
     rates = (*(roundings.parameters,) * 3, *(roundings.maps,) * 3)
-    errors = tuple(map(widen, rates, *trees))
+    errors = tuple(map(inflate, rates, *trees))
 
     def arrange(tree: tuple[Any, ...], bias: Array) -> tuple[AttentionLayer, Array]:
         content, encoding, through_scores, of_keys, value, output = tree
-        found = replace(layer, encoding=encoding, value=value, output=output, content=content)
-        found = found if layer.bias is None else replace(found, bias=bias)
-        return found, to_tokens(through_scores + of_keys)[0]
+        gradients = replace(layer, encoding=encoding, value=value, output=output, content=content)
+        gradients = gradients if layer.bias is None else replace(gradients, bias=bias)
+        return gradients, to_tokens(through_scores + of_keys)[0]
 
     bias = cotangent.sum(axis=(0, 1))
     pair = arrange(trees[0], bias), arrange(errors, roundings.maps * bias)
@@ -244,7 +244,7 @@ def gradient_majorants(
     return pair, magnitudes * (1 + cotangent.max(initial=0.0))
 
 
-def widen(rate: Any, exact: Any, wrong: Any) -> Any:
+def inflate(rate: Any, exact: Any, wrong: Any) -> Any:
     """wrong + rate·(exact + wrong), leaf by leaf."""
     return jax.tree.map(lambda e, w: w + rate * (e + w), exact, wrong)
 

@@ -20,10 +20,10 @@ from convattn_ledger.bounds.back_ends.paths import (
     WeightRounding,
     count_roundings,
     gradient_majorants,
+    inflate,
     path_parts,
     underflow,
     weight_rounding,
-    widen,
 )
 from convattn_ledger.bounds.back_ends.scores import PairScores
 
@@ -151,6 +151,6 @@ def test_what_underflows_in_a_gradient_grows_with_the_largest_cotangent():
 def test_what_is_widened_grows_by_its_rate():
     """ΔG + ρ(G + ΔG), leaf by leaf."""
     exact, wrong = (np.array([4.0, 2.0]), np.array(3.0)), (np.array([8.0, 0.5]), np.array(1.0))
-    result = widen(0.5, exact, wrong)
+    result = inflate(0.5, exact, wrong)
     assert_equal(result[0], [14.0, 1.75])
     assert_equal(result[1], 3.0)
