@@ -62,7 +62,7 @@ from convattn_ledger.structures import (
 )
 
 
-def drawn_mask(rng: np.random.Generator, keys: int, queries: int) -> np.ndarray:
+def draw_mask(rng: np.random.Generator, keys: int, queries: int) -> np.ndarray:
     """A random mask that lets something of every column through, and blanks something."""
     mask = rng.random((keys, queries)) < 0.5
     mask[rng.integers(0, keys, queries), np.arange(queries)] = True
@@ -75,7 +75,7 @@ def masked_in_fractions(run: Run) -> str:
     cases = 10 if run.quick else 40
     for case in range(cases):
         rng = run.rng(case)
-        scores, mask = rng.integers(-6, 7, (5, 4)), drawn_mask(rng, 5, 4)
+        scores, mask = rng.integers(-6, 7, (5, 4)), draw_mask(rng, 5, 4)
         weights = exact_column_softmax(scores, mask)
         if weights[~mask].any() or (weights.sum(axis=0) != 1).any():
             raise EvidenceFailed(f"case {case}: masked weights {weights[~mask]}, or other sums")

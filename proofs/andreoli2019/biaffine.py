@@ -39,7 +39,7 @@ from convattn_ledger.structures import bi_affine, bi_affine_scores
 FIELDS = ("bilinear", "key_weight", "query_weight", "offset")
 
 
-def drawn(run: Run, case: object, keys: int, queries: int) -> tuple[np.ndarray, ...]:
+def draw(run: Run, case: object, keys: int, queries: int) -> tuple[np.ndarray, ...]:
     """x′ of three features, y′ of two, and ξ, μ, ν, Λ, in integers."""
     rng = run.rng(case)
     shapes = ((keys, 3), (queries, 2), (3, 2), (3,), (2,), ())
@@ -68,7 +68,7 @@ def two_forms(run: Run) -> str:
     """Both forms and the library, on integers."""
     cases = 5 if run.quick else 20
     for case in range(cases):
-        x, y, *terms = drawn(run, case, 5, 4)
+        x, y, *terms = draw(run, case, 5, 4)
         expected = by_entries(x, y, *terms)
         bilinear, key, query, offset = terms
         ones = np.ones(4, int), np.ones(5, int)
@@ -86,7 +86,7 @@ def rank_and_identification(run: Run) -> str:
     """The rank is at most min(P′, Q′) + 1 = 3, and reached; Ξ comes back from the scores."""
     reached, cases = 0, 5 if run.quick else 20
     for case in range(cases):
-        x, y, *terms = drawn(run, case, 8, 7)
+        x, y, *terms = draw(run, case, 8, 7)
         scores = by_entries(x, y, *terms)
         rank = fmpz_mat(scores.tolist()).rank()
         require(rank <= 3, f"case {case}: rank {rank} of an 8 × 7 matrix of scores")
@@ -109,7 +109,7 @@ def redundant_terms(run: Run) -> str:
     """ν and ξ under the softmax over the keys, μ and ξ under that over the queries."""
     cases = 5 if run.quick else 20
     for case in range(cases):
-        x, y, bilinear, key, query, offset = drawn(run, case, 5, 4)
+        x, y, bilinear, key, query, offset = draw(run, case, 5, 4)
         whole = by_entries(x, y, bilinear, key, query, offset)
         no_query = by_entries(x, y, bilinear, key, 0 * query, 0)
         no_key = by_entries(x, y, bilinear, 0 * key, query, 0)

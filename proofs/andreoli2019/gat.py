@@ -59,7 +59,7 @@ def sloped(scores: np.ndarray) -> np.ndarray:
     return np.where(scores >= 0, scores, scores // 5)
 
 
-def drawn(run: Run, case: object) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def draw(run: Run, case: object) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """μ·z and ν·z of six nodes, in multiples of five, and a graph with self-loops."""
     rng = run.rng(case)
     left, right = 5 * rng.integers(-3, 4, (2, 6))
@@ -72,7 +72,7 @@ def query_term(run: Run) -> str:
     """With ν and ξ and without, before the softmax and before a leaky ReLU of slope 1/5."""
     cases, changed = 10 if run.quick else 30, 0
     for case in range(cases):
-        left, right, mask = drawn(run, case)
+        left, right, mask = draw(run, case)
         offset = 5 * int(run.rng(case, "offset").integers(1, 4))
         whole = left[:, None] + right[None, :] + offset
         rest = np.broadcast_to(left[:, None], (6, 6))
@@ -93,7 +93,7 @@ def same_order(run: Run) -> str:
     """Every query ranks the keys that it sees by μ·z, with a leaky ReLU too."""
     cases = 10 if run.quick else 30
     for case in range(cases):
-        left, right, mask = drawn(run, case)
+        left, right, mask = draw(run, case)
         scores = sloped(left[:, None] + right[None, :])
         weights = exact_column_softmax(scores, mask)
         for query in range(6):

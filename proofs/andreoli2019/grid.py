@@ -77,7 +77,7 @@ STRIDES = (((5,), (3,), 2, 1), ((7, 5, 3), (3, 1, 2), 2, 2))
 WINDOWS = (((7,), (3,), (2,), (1,)), ((8, 6), (2, 4), (3, 1), (2, 1)))
 
 
-def drawn(run: Run, *shape: int) -> np.ndarray:
+def draw(run: Run, *shape: int) -> np.ndarray:
     """Integers so small that float64 sums them exactly."""
     return run.rng(*shape).integers(-9, 10, shape)
 
@@ -123,8 +123,8 @@ def require_equal(actual: np.ndarray, expected: np.ndarray, what: str) -> None:
 def cuboids_are_kernels(run: Run) -> str:
     """Eq. 6 against XLA: taps from -(ε + δ) in steps of -δ, on one, two and three axes."""
     for grid, sizes, steps, offsets in CUBOIDS:
-        images = drawn(run, 2, *grid, 2)
-        kernel = drawn(run, *sizes, 2, 3)
+        images = draw(run, 2, *grid, 2)
+        kernel = draw(run, *sizes, 2, 3)
         basis = shift_basis(grid, cuboid_shifts(sizes, steps, offsets))
         actual = structured(images, basis, kernel.reshape(-1, 2, 3))
         reversed_axes = [axis for axis, step in enumerate(steps) if step > 0]
@@ -142,9 +142,9 @@ def cuboids_are_kernels(run: Run) -> str:
 
 def centred_taps(run: Run) -> str:
     """ε = -δ(K + 1)/2 centres an odd kernel; ε = -δ(K - 1)/2, counting from 0, does not."""
-    images = drawn(run, 2, 9, 2)
+    images = draw(run, 2, 9, 2)
     for size, step in ((3, 2), (5, -1)):
-        kernel = drawn(run, size, 2, 3)
+        kernel = draw(run, size, 2, 3)
         turned = kernel[::-1] if step > 0 else kernel
         expected = exact_convolution(images, turned, dilation=abs(step))
         basis = shift_basis(9, cuboid_shifts(size, step, -step * (size + 1) // 2))
@@ -160,7 +160,7 @@ def shifts_are_matrices(run: Run) -> str:
     for grid, sizes, steps, offsets in CUBOIDS:
         shifts = cuboid_shifts(sizes, steps, offsets)
         matrices = [shift_matrix(grid, shift) for shift in shifts]
-        images, theta = drawn(run, 2, *grid, 2), drawn(run, len(shifts), 2, 3)
+        images, theta = draw(run, 2, *grid, 2), draw(run, len(shifts), 2, 3)
         flat = images.reshape(2, -1, 2)
         expected = sum(a.T @ flat @ w for a, w in zip(matrices, theta, strict=True))
         actual = structured(images, shift_basis(grid, shifts), theta)
@@ -170,7 +170,7 @@ def shifts_are_matrices(run: Run) -> str:
 
 def steps_are_dilations(run: Run) -> str:
     """The paper's "strides" leave one output for each input, and are `rhs_dilation`."""
-    images, kernel = drawn(run, 2, 8, 6, 2), drawn(run, 3, 3, 2, 3)
+    images, kernel = draw(run, 2, 8, 6, 2), draw(run, 3, 3, 2, 3)
     basis, theta = kernel_to_structure(kernel, (8, 6), dilation=2)
     require(basis.outputs == basis.inputs, f"{basis.outputs} outputs for {basis.inputs} inputs")
     dilated = structured(images, basis, theta)
@@ -188,7 +188,7 @@ def strides_leave_the_grid(run: Run) -> str:
     """Outputs at 0, s, 2s, …: XLA's strided convolution; N = ⌈n/s⌉ need not divide M."""
     ratios = []
     for grid, sizes, stride, dilation in STRIDES:
-        images, kernel = drawn(run, 2, *grid, 2), drawn(run, *sizes, 2, 3)
+        images, kernel = draw(run, 2, *grid, 2), draw(run, *sizes, 2, 3)
         basis, theta = kernel_to_structure(kernel, grid, stride=stride, dilation=dilation)
         pads = [(dilation * (k - 1) // 2, -(-dilation * (k - 1) // 2)) for k in sizes]
         every = [stride] * len(grid)
@@ -205,7 +205,7 @@ def strides_leave_the_grid(run: Run) -> str:
 def pooling_is_linear(run: Run) -> str:
     """Sums by `lax.reduce_window` against both forms."""
     for grid, window, stride, dilation in WINDOWS:
-        images, count = drawn(run, 2, *grid, 2), int(np.prod(window))
+        images, count = draw(run, 2, *grid, 2), int(np.prod(window))
         sums = np.asarray(
             lax.reduce_window(
                 images.astype(float),
@@ -234,7 +234,7 @@ def pooling_is_linear(run: Run) -> str:
 def there_and_back(run: Run) -> str:
     """Kernel → shifts and Θ → kernel, in any order of the shifts; other shifts have no kernel."""
     for grid, sizes, steps, _ in CUBOIDS:
-        kernel, dilation = drawn(run, *sizes, 2, 3), [abs(step) for step in steps]
+        kernel, dilation = draw(run, *sizes, 2, 3), [abs(step) for step in steps]
         basis, theta = kernel_to_structure(kernel, grid, dilation=dilation)
         order = run.rng("order", *grid).permutation(basis.size)
         mixed = shift_basis(grid, [basis.shifts[k] for k in order])

@@ -74,11 +74,11 @@ def terms_of_the_proof(run: Run) -> str:
         size = int(rng.integers(1, 5))
         counts = [(int(rng.integers(1, 4)), int(rng.integers(1, 4))) for _ in range(size)]
 
-        def drawn(shape: tuple[int, ...], rows: int, rng: np.random.Generator = rng) -> list:
+        def draw(shape: tuple[int, ...], rows: int, rng: np.random.Generator = rng) -> list:
             return [rng.integers(-9, 10, (rows, n)).astype(object) for n in shape]
 
-        a = [drawn(first, left) for left, _ in counts]
-        b = [drawn(second, right) for _, right in counts]
+        a = [draw(first, left) for left, _ in counts]
+        b = [draw(second, right) for _, right in counts]
         tensors = [
             np.stack(
                 [

@@ -44,7 +44,7 @@ def unimodular(rng: np.random.Generator, size: int) -> np.ndarray:
     return (np.tril(lower, -1) + unit) @ (np.triu(upper, 1) + unit)
 
 
-def drawn_family(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+def draw_family(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     """A basis of fractions: a unimodular matrix with its rows scaled by fractions."""
     size = math.prod(shape)
     scales = [Fraction(int(p), int(q)) for p, q in rng.integers(1, 9, (size, 2))]
@@ -56,7 +56,7 @@ def inverse(run: Run) -> str:
     """Θ ↦ a∘Θ and Φ ↦ Θ undo each other, both ways, and flint's solver finds the same Θ."""
     for shape, rest in SHAPES:
         rng = run.rng(str(shape), str(rest))
-        family = drawn_family(rng, shape)
+        family = draw_family(rng, shape)
         size = len(family)
         dual = np.asarray(dual_basis(family)).reshape(size, -1)
         pairing = dual @ family.reshape(size, -1).T
@@ -90,7 +90,7 @@ def flat(family: np.ndarray, size: int) -> np.ndarray:
 def no_basis(run: Run) -> str:
     """Too few, too many and dependent families are refused; the relation shows Θ is not unique."""
     rng = run.rng("dependent")
-    family = drawn_family(rng, (2, 3))
+    family = draw_family(rng, (2, 3))
     refused = 0
     for wrong, reason in (
         (family[:5], "cannot span"),

@@ -47,20 +47,20 @@ from convattn_ledger.structures import (
 def bases(rng: np.random.Generator) -> dict[str, tuple]:
     """A first and a second basis of each pair of types; the second takes what the first gives."""
 
-    def drawn(*shape: int) -> np.ndarray:
+    def draw(*shape: int) -> np.ndarray:
         return rng.integers(-3, 4, shape) * (rng.random(shape) < 0.5)
 
     grid = shift_basis((3, 2), [(0, 0), (1, -1), (-2, 0)])
     aligned = shift_basis((3, 2), [(0, 0), (1, 0)])
     return {
-        "dense, dense": (dense_basis(drawn(2, 4, 6)), dense_basis(drawn(3, 6, 5)), "DenseBasis"),
-        "dense, shift": (dense_basis(drawn(2, 4, 6)), grid, "DenseBasis"),
+        "dense, dense": (dense_basis(draw(2, 4, 6)), dense_basis(draw(3, 6, 5)), "DenseBasis"),
+        "dense, shift": (dense_basis(draw(2, 4, 6)), grid, "DenseBasis"),
         "sparse, sparse": (
-            sparse_basis(drawn(2, 4, 6)),
-            sparse_basis(drawn(3, 6, 5)),
+            sparse_basis(draw(2, 4, 6)),
+            sparse_basis(draw(3, 6, 5)),
             "SparseBasis",
         ),
-        "sparse, shift": (sparse_basis(drawn(2, 4, 6)), grid, "SparseBasis"),
+        "sparse, shift": (sparse_basis(draw(2, 4, 6)), grid, "SparseBasis"),
         "shift, shift": (grid, grid, "SparseBasis"),
         "aligned shifts": (aligned, aligned, "ShiftBasis"),
     }

@@ -62,7 +62,7 @@ from convattn_ledger.evidence import certified_identities, exact_convolution
 from convattn_ledger.evidence.exact_attention import exact_softmax
 
 
-def drawn_images(run: Run) -> tuple[np.ndarray, np.ndarray]:
+def draw_images(run: Run) -> tuple[np.ndarray, np.ndarray]:
     """Two images without a zero, so that what is read shows."""
     rng = run.rng("images")
     first, second = rng.integers(1, 9, (2, 1, 2, 5, 2))
@@ -76,7 +76,7 @@ def joined_image(first: np.ndarray, second: np.ndarray, gap: int) -> np.ndarray:
 
 def the_seam(run: Run) -> str:
     """Filters without a zero, every gap up to the reach and beyond: where x, and z, is as alone."""
-    first, second = drawn_images(run)
+    first, second = draw_images(run)
     cases = 0
     for width in range(1, 6):
         for dilation in (1, 2):
@@ -109,7 +109,7 @@ def the_default_gap(run: Run) -> str:
     query, key = (jnp.asarray(rng.integers(-3, 4, (1, 2, 4, 2, 4)), jnp.float32) for _ in range(2))
     table = EvenBias(jnp.asarray(rng.integers(-9, 10, (1, 2, 12)), jnp.float32))
     parameters = SelfAttentiveParameters(jnp.zeros((1, 2, 4, 2, 1)), query, key, table)
-    first, second = (jnp.asarray(each, jnp.float32) for each in drawn_images(run))
+    first, second = (jnp.asarray(each, jnp.float32) for each in draw_images(run))
     gap = seam_reach(parameters)
     scores_of = jax.jit(lambda *args: attention_scores(*args))
     joined, mask = side_by_side(first, second, gap)
@@ -150,7 +150,7 @@ def unmasked_gaps_take_weight(run: Run) -> str:
 
 def segments(run: Run) -> str:
     """(x + s) ⋆ H = [x, s] ⋆ [H, H], by the library's segments, in integers."""
-    first, segment = drawn_images(run)
+    first, segment = draw_images(run)
     kernel = run.rng("kernel").integers(-9, 10, (2, 3, 2, 4))
     added, joined = (
         np.asarray(with_segment(jnp.asarray(first), jnp.asarray(segment[0]), how))

@@ -59,18 +59,18 @@ def multiscale(run: Run, causal: bool, dilation: int = 1):
     """MSAC of widths 1, 2 and 3, with content and H_R; scores too small to underflow."""
     rng = run.rng("parameters")
 
-    def drawn(*shape: int):
+    def draw(*shape: int):
         return jnp.asarray(rng.integers(1, 4, shape) * rng.choice([-1, 1], shape), jnp.float32)
 
     scales = tuple(
         SelfAttentiveParameters(
-            value=drawn(2, width, 2, 3),
-            query=drawn(2, width, 2, 4) / 64,
-            key=drawn(2, width, 2, 4),
-            position=EvenBias(drawn(2, WORDS)),
-            output=drawn(2, 3, 3),
-            ordinary=drawn(width, 2, 3),
-            merge=drawn(6, 3),
+            value=draw(2, width, 2, 3),
+            query=draw(2, width, 2, 4) / 64,
+            key=draw(2, width, 2, 4),
+            position=EvenBias(draw(2, WORDS)),
+            output=draw(2, 3, 3),
+            ordinary=draw(width, 2, 3),
+            merge=draw(6, 3),
             stride=(1,),
             dilation=(dilation,),
             key_stride=(1,),
@@ -78,7 +78,7 @@ def multiscale(run: Run, causal: bool, dilation: int = 1):
         )
         for width in (1, 2, 3)
     )
-    return MultiscaleParameters(scales, drawn(9, 2))
+    return MultiscaleParameters(scales, draw(9, 2))
 
 
 def dependence(operator, words) -> np.ndarray:
@@ -87,7 +87,7 @@ def dependence(operator, words) -> np.ndarray:
     return (jacobian != 0).any(axis=(1, 3))
 
 
-def drawn_words(run: Run):
+def draw_words(run: Run):
     """One sentence of six words with two features."""
     return jnp.asarray(run.rng("words").integers(-3, 4, (1, WORDS, 2)), jnp.float32)
 
@@ -100,7 +100,7 @@ def no_later_word(run: Run) -> str:
             lambda words, parameters=parameters: multiscale_self_attentive_convolution(
                 parameters, words
             ),
-            drawn_words(run),
+            draw_words(run),
         )
         if (reads != np.tri(WORDS, dtype=bool)).any():
             raise EvidenceFailed(f"dilation {dilation}: {reads.astype(int).tolist()}")
@@ -117,7 +117,7 @@ def masked_only(parameters, words):
 def a_mask_alone_leaks(run: Run) -> str:
     """Width 1 sees up to i, widths 2 and 3 up to i + 1."""
     for scale, ahead in zip(multiscale(run, causal=False).scales, (0, 1, 1), strict=True):
-        reads = dependence(lambda words, scale=scale: masked_only(scale, words), drawn_words(run))
+        reads = dependence(lambda words, scale=scale: masked_only(scale, words), draw_words(run))
         if (reads != np.tri(WORDS, k=ahead, dtype=bool)).any():
             raise EvidenceFailed(f"{scale.kernel_size}: {reads.astype(int).tolist()}")
     return "a causal mask on centred filters: width 1 sees up to i, widths 2 and 3 up to i + 1"
@@ -130,7 +130,7 @@ def one_by_m(run: Run) -> str:
         jnp.asarray(rng.integers(-3, 4, (2, 1, 3, 2, 4)), jnp.float32) for _ in range(3)
     )
     table = EvenBias(jnp.asarray(rng.integers(-3, 4, (2, 1, WORDS)), jnp.float32))
-    image, words = SelfAttentiveParameters(value, query, key, table), drawn_words(run)
+    image, words = SelfAttentiveParameters(value, query, key, table), draw_words(run)
     apply = jax.jit(self_attentive_convolution)
     result, expected = apply(as_sequence(image), words), apply(image, words[:, None])[:, 0]
     if (np.asarray(result) != np.asarray(expected)).any():
@@ -142,7 +142,7 @@ def regular_if_constant(run: Run) -> str:
     """Scores of permuted words: permuted alike iff the bias is constant."""
     rng = run.rng("parameters")
     query, key = (jnp.asarray(rng.integers(-3, 4, (1, 1, 2, 4)), jnp.float32) for _ in range(2))
-    words, order = drawn_words(run), np.array([1, 2, 0, 4, 5, 3])
+    words, order = draw_words(run), np.array([1, 2, 0, 4, 5, 3])
     scores_of = jax.jit(lambda *args: attention_scores(*args))
     ones = {"stride": (1,), "dilation": (1,), "key_stride": (1,)}
     for table, regular in (([3] * WORDS, True), ([3, 1, 2, 0, 1, 2], False)):

@@ -102,7 +102,7 @@ def is_expressed(bases: list[int], sharpness: int, tokens: int, reach: int) -> b
     return int(left) == int(nmod_mat(len(rows), len(bases) + 1, both, PRIME).rank())
 
 
-def drawn(run: Run, *salt: int, count: int) -> tuple[list[int], int]:
+def draw(run: Run, *salt: int, count: int) -> tuple[list[int], int]:
     """Distinct bases and a sharpness, as numbers modulo the prime."""
     draws = run.rng(*salt).integers(2, 2**60, count + 1).tolist()
     return draws[:-1], draws[-1]
@@ -116,7 +116,7 @@ def first_that_is_exact(run: Run) -> str:
             (
                 count
                 for count in range(1, tokens**2 + 1)
-                if is_expressed(*drawn(run, tokens, reach, count, count=count), tokens, reach)
+                if is_expressed(*draw(run, tokens, reach, count, count=count), tokens, reach)
             ),
             0,
         )
@@ -141,8 +141,8 @@ def sign_changes(run: Run) -> str:
     for case in range(cases):
         rng = run.rng("signs", case)
         count = int(rng.integers(2, 6))
-        drawn_pairs = (rng.integers(1, high, count).tolist() for high in (60, 4))
-        pairs = sorted({*zip(*drawn_pairs, strict=True)})
+        random_pairs = (rng.integers(1, high, count).tolist() for high in (60, 4))
+        pairs = sorted({*zip(*random_pairs, strict=True)})
         bases, widths = [x for x, _ in pairs], [y for _, y in pairs]
         zeros = sorted(rng.choice(9, len(pairs) - 1, replace=False).tolist())
         signs = combination(bases, widths, zeros)
@@ -210,7 +210,7 @@ def best_layers(run: Run) -> str:
 def vandermonde(run: Run) -> str:
     """Integers: the determinant of x_h^(s+i) is the product that the proof takes it to be."""
     for count in range(1, 7):
-        bases, _ = drawn(run, count, count=count)
+        bases, _ = draw(run, count, count=count)
         matrix = [[pow(x, 3 + i, PRIME) for i in range(count)] for x in bases]
         determinant = int(nmod_mat(count, count, [x for row in matrix for x in row], PRIME).det())
         pairs = [bases[b] - bases[a] for b in range(count) for a in range(b)]

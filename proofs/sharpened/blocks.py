@@ -249,7 +249,7 @@ def turns(angles) -> np.ndarray:
     return rotations
 
 
-def drawn_network(rng: np.random.Generator, heads: Sequence[int], grid: tuple[int, int]) -> dict:
+def draw_network(rng: np.random.Generator, heads: Sequence[int], grid: tuple[int, int]) -> dict:
     """All parameters from the numbers modulo the prime; rotations by powers of (3 + 4i)/5."""
 
     def draw(*shape: int):
@@ -297,7 +297,7 @@ def exact_ranks(run: Run) -> str:
     grids = (GRID,) if run.quick else (GRID, (1, 7), (2, 2), (1, 1))
     for heads, grid, residual in product(ENOUGH, grids, (True, False)):
         rng, count = run.rng(*heads, *grid), prod(grid)
-        network, token = drawn_network(rng, heads, grid), rng.integers(1, PRIME, CHANNELS)
+        network, token = draw_network(rng, heads, grid), rng.integers(1, PRIME, CHANNELS)
         nowhere, query = np.zeros((count, WIDTH), int), int(rng.integers(count))
         rank = modular_rank(derivative(MODULAR, network, token, nowhere, query, residual))
         expected = min(bound(heads, residual), count)

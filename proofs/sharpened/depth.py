@@ -100,7 +100,7 @@ def other_sizes(run: Run) -> str:
     return f"{checked} sizes, odd and even kernels, images from one token"
 
 
-def drawn_layer(run: Run, salt: str, heads: int, queries: int) -> tuple[np.ndarray, np.ndarray]:
+def draw_layer(run: Run, salt: str, heads: int, queries: int) -> tuple[np.ndarray, np.ndarray]:
     """Attention [heads, queries, 13 keys] and maps [heads, 4, 4], integers."""
     rng = run.rng(salt, heads, queries)
     return rng.integers(1, 99, (heads, queries, 13)), rng.integers(-99, 99, (heads, 4, 4))
@@ -110,8 +110,8 @@ def composed_rank(run: Run) -> str:
     """Random layers, a skip connection among them: F̂ of the composition has rank H_1·H_2."""
     summary = []
     for one, two, skip in ((2, 3, False), (3, 3, False), (2, 3, True), (1, 4, True)):
-        attention_1, maps_1 = drawn_layer(run, "one", one, 13)
-        attention_2, maps_2 = drawn_layer(run, "two", two, 1)
+        attention_1, maps_1 = draw_layer(run, "one", one, 13)
+        attention_2, maps_2 = draw_layer(run, "two", two, 1)
         if skip:  # head 0 of layer 1 passes its token on
             attention_1[0], maps_1[0] = np.eye(13, dtype=int), np.eye(4, dtype=int)
         attention = np.einsum("gqp,hpk->ghk", attention_2, attention_1).reshape(one * two, -1)

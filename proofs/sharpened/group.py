@@ -101,7 +101,7 @@ ORDERS = {"p4": 4, "p4m": 8}
 LARGEST = 2**30
 
 
-def drawn(run: Run, *salt: int, shape: tuple[int, ...]) -> Int[np.ndarray, "K K in filters"]:
+def draw(run: Run, *salt: int, shape: tuple[int, ...]) -> Int[np.ndarray, "K K in filters"]:
     """Filters of integers, so large that draws in the null set of (1) are not met."""
     return run.rng("filters", *salt).integers(-LARGEST, LARGEST, shape)
 
@@ -124,7 +124,7 @@ def ranks(run: Run) -> str:
             numbers = ranks_by_case[f"{group}, K = {size}"] = []
             while not numbers or numbers[-1] < size**2:
                 n = len(numbers) + 1
-                filters = drawn(run, len(ranks_by_case), n, shape=(size, size, 1, n))
+                filters = draw(run, len(ranks_by_case), n, shape=(size, size, 1, n))
                 numbers.append(lifted_rank(size, group, n))
                 for kernels in (filters, np.where(abs(filters) > LARGEST // 3 * 2, filters, 0)):
                     rank = exact_rank(lifted_kernel(kernels, group).reshape(size**2, -1))
@@ -143,7 +143,7 @@ def limits(run: Run) -> str:
     cases = {False: 0, True: 0}
     for case in range(24 if run.quick else 80):
         group, size, count = list(ORDERS)[case % 2], 2 + case // 2 % 3, 1 + case // 6 % 3
-        filters = drawn(run, case, shape=(size, size, 1, count))
+        filters = draw(run, case, shape=(size, size, 1, count))
         if case % 4 == 3:
             filters[0, 0] -= filters.sum(axis=(0, 1))
         kernel = lifted_kernel(filters, group)
@@ -168,7 +168,7 @@ def limits(run: Run) -> str:
 def heads_with_shared_maps(run: Run) -> str:
     """(4) in fractions: S.kernel's heads of one copy, moved by the group, are the lifted kernel."""
     for case, group in enumerate(ORDERS):
-        filters = drawn(run, case, shape=(3, 3, 1, 1 + case))
+        filters = draw(run, case, shape=(3, 3, 1, 1 + case))
         flat = filters.reshape(9, -1).T.astype(object)
         basis, pivots = row_basis(flat)
         weights, coefficients = mixture_heads(basis)
@@ -179,7 +179,7 @@ def heads_with_shared_maps(run: Run) -> str:
         rest = rest - lifted_kernel(filters, group).reshape(9, len(flat), -1)
         if rest.any() or maps.sum(axis=0).any():
             raise EvidenceFailed(f"{group}: {len(weights)} moved heads miss it by {rest.tolist()}")
-    kernel = drawn(run, 2, shape=(3, 3))
+    kernel = draw(run, 2, shape=(3, 3))
     odd, first = kernel - kernel.T, np.zeros((3, 3), int)
     first[0], first[2, 1] = odd[0, [2, 1, 2]], -odd[1, 2]
     weights = np.stack([first, first - kernel]) + 4 * LARGEST  # f_1 + c and c - f_2
@@ -208,7 +208,7 @@ def layer_on_images(group: str, size: int, filters: int, heads: int, channels: i
     def check(run: Run) -> str:
         images = whole_images(run, 2 if run.quick else 6)[..., :channels]
         shape = (size, size, channels, filters)
-        numbers = drawn(run, shape=shape) // 2**12  # exact in float32
+        numbers = draw(run, shape=shape) // 2**12  # exact in float32
         kernel, order = lifted_kernel(numbers, group), ORDERS[group]
         known, apply, comparisons = exact_convolution(images, kernel), jax.jit(apply_attention), []
         turned = np.rot90(images, axes=(1, 2))

@@ -29,7 +29,7 @@ def scores_by_hand(tokens, query, key):
     return out
 
 
-def drawn(bucket: TokenBucket, seed: int):
+def draw(bucket: TokenBucket, seed: int):
     """X, W_qry, W_key and P, in integers."""
     generator = np.random.default_rng(seed)
     return (
@@ -46,7 +46,7 @@ def asymmetric(matrix) -> bool:
 
 @given(token_buckets(), seeds())
 def test_content_scores_are_eq_2(bucket, seed):
-    tokens, query, key, _ = drawn(bucket, seed)
+    tokens, query, key, _ = draw(bucket, seed)
     expected = scores_by_hand(tokens, query, key)
     assert_equal(content_scores(tokens, query, key), expected)
     assert_equal(content_scores(tokens[0], query, key), expected[0])
@@ -60,7 +60,7 @@ def test_content_scores_are_eq_2(bucket, seed):
 @pytest.mark.slow
 @given(token_buckets(), seeds())
 def test_the_four_terms_of_eq_7_add_up_to_eq_3(bucket, seed):
-    tokens, query, key, positions = drawn(bucket, seed)
+    tokens, query, key, positions = draw(bucket, seed)
     terms = absolute_score_terms(tokens, positions, query, key)
     whole = position_added_scores(tokens, positions, query, key)
     tokens, query, key, positions = map(np.asarray, (tokens, query, key, positions))
@@ -75,14 +75,14 @@ def test_the_four_terms_of_eq_7_add_up_to_eq_3(bucket, seed):
 
 @pytest.mark.parametrize("missing", range(4))
 def test_each_of_the_four_terms_is_needed(missing):
-    tokens, query, key, positions = drawn(TOKEN_BUCKETS[0], 1)
+    tokens, query, key, positions = draw(TOKEN_BUCKETS[0], 1)
     terms = absolute_score_terms(tokens, positions, query, key)
     rest = sum(np.asarray(term) for index, term in enumerate(terms) if index != missing)
     with pytest.raises(AssertionError, match="entries differ"):
         assert_equal(rest, position_added_scores(tokens, positions, query, key))
 
 
-def drawn_relative(bucket: TokenBucket, seed: int):
+def draw_relative(bucket: TokenBucket, seed: int):
     """r_δ for each query and key, read from a table of shifts; Ŵ_key, u and v."""
     generator = np.random.default_rng(seed)
     shifts = np.arange(bucket.tokens)[None] - np.arange(bucket.tokens)[:, None]
@@ -97,8 +97,8 @@ def drawn_relative(bucket: TokenBucket, seed: int):
 
 @given(token_buckets(), seeds())
 def test_the_four_terms_of_eq_8(bucket, seed):
-    tokens, query, key, _ = drawn(bucket, seed)
-    relative, position_key, u, v = drawn_relative(bucket, seed + 1)
+    tokens, query, key, _ = draw(bucket, seed)
+    relative, position_key, u, v = draw_relative(bucket, seed + 1)
     terms = relative_score_terms(tokens, relative, query, key, position_key, u, v)
     terms = [np.asarray(term) for term in terms]
     tokens, query, key = map(np.asarray, (tokens, query, key))
@@ -114,7 +114,7 @@ def test_the_four_terms_of_eq_8(bucket, seed):
 
 
 def test_biased_scores_are_scaled_products_and_the_table():
-    tokens, query, key, _ = drawn(TOKEN_BUCKETS[0], 4)  # four key features: √d = 2
+    tokens, query, key, _ = draw(TOKEN_BUCKETS[0], 4)  # four key features: √d = 2
     bias = jnp.asarray(small_integers(np.random.default_rng(5), 5, 5))
     out = biased_scores(tokens, query, key, bias)
     assert_equal(out, scores_by_hand(tokens, query, key) / 2 + np.asarray(bias))
@@ -123,8 +123,8 @@ def test_biased_scores_are_scaled_products_and_the_table():
 
 
 def test_the_precision_of_every_product_is_pinned():
-    tokens, query, key, positions = drawn(TOKEN_BUCKETS[0], 9)
-    relative = drawn_relative(TOKEN_BUCKETS[0], 9)
+    tokens, query, key, positions = draw(TOKEN_BUCKETS[0], 9)
+    relative = draw_relative(TOKEN_BUCKETS[0], 9)
     for function, arguments in [
         (content_scores, (tokens, query, key)),
         (absolute_score_terms, (tokens, positions, query, key)),

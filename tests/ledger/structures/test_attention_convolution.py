@@ -26,7 +26,7 @@ from convattn_ledger.structures import (
 BATCH, HEADS, M, N, P, Q = 2, 3, 5, 4, 2, 6
 
 
-def drawn(seed: int, key_features: int = 7, query_features: int = 3):
+def draw(seed: int, key_features: int = 7, query_features: int = 3):
     """x, x', y', a mechanism of integer scores, and Θ."""
     rng = np.random.default_rng(seed)
     parameters = bi_affine(small_integers(rng, HEADS, key_features, query_features))
@@ -46,7 +46,7 @@ def by_definition(matrices, x, theta) -> np.ndarray:
 
 
 def test_three_inputs_and_their_derivative():
-    x, keys, queries, mechanism, theta = drawn(0)
+    x, keys, queries, mechanism, theta = draw(0)
     layer = lambda x, theta: attention_convolution(x, keys, queries, mechanism, theta)  # noqa: E731
     out = layer(x, theta)
     assert_equal(out, by_definition(mechanism(keys, queries), x, theta))
@@ -65,7 +65,7 @@ def test_three_inputs_and_their_derivative():
     ids=["shifts", "dense"],
 )
 def test_constant_mechanisms_are_structured_convolutions(basis):
-    x, keys, _, _, theta = drawn(3)
+    x, keys, _, _, theta = draw(3)
     queries = jnp.zeros((BATCH, basis.outputs, 1))
     out = attention_convolution(x, keys, queries, constant_mechanism(basis), theta)
     assert_equal(out, structured_convolution(x, basis, theta))
@@ -76,13 +76,13 @@ def test_constant_mechanisms_are_structured_convolutions(basis):
 
 
 def test_a_softmax_mechanism_masks_and_normalises():
-    x, _, _, scores, _ = drawn(6, P, P)
+    x, _, _, scores, _ = draw(6, P, P)
     mask = causal_mask(M)
     assert_equal(softmax_mechanism(scores, mask)(x, x), column_softmax(scores(x, x), mask))
 
 
 def test_self_and_cross_attention_share_their_inputs():
-    x, _, _, mechanism, theta = drawn(1, P, P)
+    x, _, _, mechanism, theta = draw(1, P, P)
     y = x[:, :N] + 1
     crossed = cross_attention_convolution(x, y, mechanism, theta)
     assert_equal(crossed, by_definition(mechanism(x, y), x, theta))

@@ -16,7 +16,7 @@ BATCH, HEADS, KEYS, QUERIES, KEY_FEATURES, QUERY_FEATURES = 2, 3, 5, 4, 2, 6
 FIELDS = ("bilinear", "key_weight", "query_weight", "offset")
 
 
-def drawn(seed: int) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+def draw(seed: int) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
     """x', y' and Ξ, in integers."""
     rng = np.random.default_rng(seed)
     keys = small_integers(rng, BATCH, KEYS, KEY_FEATURES)
@@ -46,7 +46,7 @@ def by_definition(keys, queries, terms) -> np.ndarray:
 
 @pytest.mark.parametrize("missing", FIELDS)
 def test_a_term_that_is_none_is_zero_and_every_term_counts(missing):
-    keys, queries, terms = drawn(1)
+    keys, queries, terms = draw(1)
     rest = bi_affine(**{name: term for name, term in terms.items() if name != missing})
     out = bi_affine_scores(jnp.asarray(keys), jnp.asarray(queries), rest)
     assert_equal(out, by_definition(keys, queries, {**terms, missing: 0 * terms[missing]}))
@@ -56,7 +56,7 @@ def test_a_term_that_is_none_is_zero_and_every_term_counts(missing):
 
 @pytest.mark.slow
 def test_dtypes_jit_gradients_and_precision():
-    keys, queries, terms = drawn(5)
+    keys, queries, terms = draw(5)
     for dtype, working in (("int32", "int32"), ("bfloat16", "float32"), ("float64", "float64")):
         parameters = bi_affine(**{name: jnp.asarray(term, dtype) for name, term in terms.items()})
         x, y = jnp.asarray(keys, dtype), jnp.asarray(queries, dtype)

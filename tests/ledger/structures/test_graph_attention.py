@@ -21,7 +21,7 @@ from convattn_ledger.structures import (
 BATCH, HEADS, NODES, P, Q = 2, 3, 5, 4, 2
 
 
-def drawn(seed: int):
+def draw(seed: int):
     """x, a directed graph with self-loops `[keys, queries]`, Θ, and the halves of a: ν, μ."""
     rng = np.random.default_rng(seed)
     mask = rng.random((NODES, NODES)) < 0.5
@@ -72,7 +72,7 @@ def within(x, mask, theta, own, other, slope):
 
 @pytest.mark.parametrize("slope", [0.2, 0.25])
 def test_it_is_the_layer_of_its_authors(slope):
-    x, mask, theta, own, other = drawn(0)
+    x, mask, theta, own, other = draw(0)
     heads = layer_by_loops(x, mask, theta, own, other, slope)
     bound = 2 * within(x, mask, theta, own, other, slope)  # theirs and ours
     args = jnp.asarray(x), jnp.asarray(mask), jnp.asarray(theta)
@@ -88,7 +88,7 @@ def test_it_is_the_layer_of_its_authors(slope):
 
 
 def test_a_node_without_neighbours_is_refused_or_gets_nothing():
-    x, mask, theta, own, other = drawn(7)
+    x, mask, theta, own, other = draw(7)
     mask[:, 3] = False
     args = jnp.asarray(x), jnp.asarray(mask), jnp.asarray(theta), bi_affine(None, other, own)
     with pytest.raises(ValueError, match="column 3 is masked everywhere"):
@@ -99,7 +99,7 @@ def test_a_node_without_neighbours_is_refused_or_gets_nothing():
 
 
 def test_every_product_is_pinned():
-    x, mask, theta, own, other = drawn(8)
+    x, mask, theta, own, other = draw(8)
     args = jnp.asarray(x), mask, jnp.asarray(theta), bi_affine(None, other, own)
     layer = lambda x, theta, parameters: graph_attention(x, mask, theta, parameters)  # noqa: E731
     assert {*precisions(layer, args[0], args[2], args[3])} == {HIGHEST}
@@ -107,7 +107,7 @@ def test_every_product_is_pinned():
 
 def test_scores_on_x_theta_are_scores_on_x_with_tied_parameters():
     """Λ too, though the networks have none."""
-    x, _, theta, own, other = drawn(3)
+    x, _, theta, own, other = draw(3)
     rng = np.random.default_rng(4)
     parameters = bi_affine(small_integers(rng, HEADS, Q, Q), other, own, small_integers(rng, HEADS))
     tied = through_parameter(parameters, jnp.asarray(theta))

@@ -19,7 +19,7 @@ from convattn_ledger.structures import (
 BATCH, HEADS, NODES, P, Q = 2, 3, 6, 2, 4
 
 
-def drawn(seed: int, shifts: int):
+def draw(seed: int, shifts: int):
     """x, a mechanism of integer scores, and the parameters of attention and shift heads."""
     rng = np.random.default_rng(seed)
     parameters = bi_affine(small_integers(rng, HEADS, P, P), small_integers(rng, HEADS, P))
@@ -36,7 +36,7 @@ def drawn(seed: int, shifts: int):
     ("grid", "shifts"), [(6, [-1, 0, 2]), ((2, 3), [(0, 1), (1, 0), (-1, -2), (1, 1)])]
 )
 def test_the_concatenated_basis_gives_the_sum(grid, shifts):
-    x, mechanism, theta, more = drawn(0, len(shifts))
+    x, mechanism, theta, more = draw(0, len(shifts))
     basis = shift_basis(grid, shifts)
     expected = self_attention_convolution(x, mechanism, theta)
     expected += structured_convolution(x, basis, more)

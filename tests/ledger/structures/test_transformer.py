@@ -24,7 +24,7 @@ from convattn_ledger.structures import (
 BATCH, HEADS, TOKENS, FEATURES, WIDTH, OUT = 2, 3, 6, 5, 4, 7
 
 
-def drawn(seed: int, *, biases: bool = False):
+def draw(seed: int, *, biases: bool = False):
     """Tokens, `ContentScores`, value and output maps, in integers; √D = 2 divides exactly."""
     rng = np.random.default_rng(seed)
     query, key, value = small_integers(rng, 3, HEADS, FEATURES, WIDTH, magnitude=1)
@@ -63,7 +63,7 @@ def within(x, content, value, output, dtype, mask=None):
 @pytest.mark.parametrize("scaled", [False, True])
 def test_scores_are_bi_affine(biases, scaled):
     """All four terms of eq. 8 with biases, Λ alone without; D = 4, so that √D divides exactly."""
-    x, content, _, _ = drawn(3, biases=biases)
+    x, content, _, _ = draw(3, biases=biases)
     content = replace(content, scaled=scaled)
     keys, queries = jnp.asarray(x), jnp.asarray(x[:, :2] + 1)
     parameters = as_bi_affine(content)
@@ -80,7 +80,7 @@ def test_flax_modules_with_copied_weights(masked):
 
     NNX goes through JAX's function, whose softmax runs in float32.
     """
-    x, content, value, output = drawn(4, biases=True)
+    x, content, value, output = draw(4, biases=True)
     mask = np.asarray(causal_mask(TOKENS)) if masked else None
     expected, bound = within(x, content, value, output, "float64", mask)
     wide = within(x, content, value, output, "float32", mask)[1]

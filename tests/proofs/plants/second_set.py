@@ -108,7 +108,7 @@ def stacked_tiling(original):
 
 PLANTS = [
     ("depth", "other sizes", BODY, without_the_uniform_head),
-    ("depth", "rank of a composition", "drawn_layer", one_head_repeated),
+    ("depth", "rank of a composition", "draw_layer", one_head_repeated),
     ("depth", "the least totals", "least_total", one_more),
     ("depth", "eight heads, as of two layers of 2 and 4", FLOOR, scaled(10**6)),
     ("depth", "3 × 3, 3 + 3 heads in the limit", LAYERS, blocks_swapped),
@@ -120,8 +120,8 @@ PLANTS = [
     ("rigidity", "relative attention", "maps_and_attention", other_weights),
     ("rigidity", "one positive relation", "maps_and_attention", negative_gain),
     ("rigidity", "the weight outside", "least_singular_value", scaled(10**4)),
-    ("barrier", "Vandermonde's determinant", "drawn", equal_bases),
-    ("barrier", "the first number that is exact", "drawn", equal_bases),
+    ("barrier", "Vandermonde's determinant", "draw", equal_bases),
+    ("barrier", "the first number that is exact", "draw", equal_bases),
     ("barrier", "sign changes", "combination", any_combination),
     ("barrier", "the best maps", "least_error", scaled(10)),
     ("sharpness", "gaps between two weights", "floor", one_more),
