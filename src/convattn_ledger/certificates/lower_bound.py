@@ -12,7 +12,7 @@ from convattn.bounds.residue_blocks import AxisBlock, axis_blocks
 from convattn.constructions.geometry import ConvolutionGeometry
 
 PRIME = 2**61 - 1
-MOST_HEADS, MOST_ENTRIES = 128, 50_000  # of a certificate that the checker reads in seconds
+MAX_HEADS, MAX_ENTRIES = 128, 50_000  # of a certificate that the checker reads in seconds
 ATTEMPTS = 20
 
 
@@ -96,10 +96,10 @@ def generic_bound_body(
     pairs = in_channels * out_channels
     heads = min(len(columns), block.window**axes * pairs)
     entries = kernel_size**axes * pairs
-    if heads > MOST_HEADS or entries > MOST_ENTRIES:
+    if heads > MAX_HEADS or entries > MAX_ENTRIES:
         raise ValueError(
             f"the bound is of {heads} heads, for a kernel of {entries} numbers, but a certificate "
-            f"should have at most {MOST_HEADS} heads and {MOST_ENTRIES} numbers; take a smaller "
+            f"should have at most {MAX_HEADS} heads and {MAX_ENTRIES} numbers; take a smaller "
             "kernel or fewer channels"
         )
     draws = Random("a generic kernel")

@@ -30,7 +30,7 @@ CERTIFIES = (
     "with attention that may depend on the kernel"
 )
 BLOCK_SIZES = ("kernel_size", "patch_size", "in_channels", "out_channels", "dilation")
-LEAST_WIDTH = 80  # columns of a table
+MIN_WIDTH = 80  # columns of a table
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ def _models(kernel_sizes: Sequence[int], json: Path | None) -> int:
 def _console() -> Any:
     """A console so wide that no column of a table is left out; a terminal breaks longer lines."""
     plain = console()
-    plain.width = max(plain.width, LEAST_WIDTH)
+    plain.width = max(plain.width, MIN_WIDTH)
     return plain
 
 

@@ -29,7 +29,7 @@ SCRIPTS = (
     *("attention.js", "heads.js", "depth.js", "drawing.js"),
     *("figures.js", "compiled.js", "report.js"),
 )
-MOST_BYTES = 4 * 2**20
+MAX_BYTES = 4 * 2**20
 
 
 class TooLarge(ValueError):
@@ -71,9 +71,9 @@ def report_page(outcome: Outcome, options: Options, environment: Mapping[str, An
         figures=_json(figure_data()),
     )
     page = text.encode()
-    if len(page) > MOST_BYTES:
+    if len(page) > MAX_BYTES:
         raise TooLarge(
-            f"the report would have {len(page):,} bytes, but expected at most {MOST_BYTES:,}: "
+            f"the report would have {len(page):,} bytes, but expected at most {MAX_BYTES:,}: "
             "leave claims out with --claim, or shorten the statements"
         )
     return page

@@ -15,7 +15,7 @@ from convattn_ledger.page.mathematics import anchor, inline, paragraphs
 from convattn_ledger.runner import ClaimOutcome, EvidenceOutcome
 
 BADGES = {True: "passed", False: "failed", None: "not-run"}
-LONGEST_DETAIL = 5000  # characters
+MAX_DETAIL = 5000  # characters
 RESULTS = {True: "passed", False: "FAILED", None: "not run here"}
 
 
@@ -165,7 +165,7 @@ def _evidence_row(item: EvidenceOutcome) -> str:
     if isinstance(item.evidence.check, TheoremCheck):
         name = f"<code>{escape(item.evidence.check.file)}</code>"
     said = item.detail
-    detail = escape(said if len(said) <= LONGEST_DETAIL else f"{said[:LONGEST_DETAIL]} …")
+    detail = escape(said if len(said) <= MAX_DETAIL else f"{said[:MAX_DETAIL]} …")
     return (
         f"<tr><td>{Level(item.evidence.level).name}</td>"
         f"<td>{name}{covers}</td>"

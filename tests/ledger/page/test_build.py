@@ -127,6 +127,6 @@ def test_a_file_that_cannot_be_loaded_is_shown(tmp_path: Path) -> None:
 
 
 def test_a_report_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "MOST_BYTES", 1000)
+    monkeypatch.setattr(build, "MAX_BYTES", 1000)
     with pytest.raises(build.TooLarge, match=r"bytes, but expected at most 1,000"):
         page_of(outcome_of([]))

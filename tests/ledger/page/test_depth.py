@@ -15,11 +15,12 @@ from convattn_ledger.page.figure_data import KERNELS
 
 pytestmark = pytest.mark.browser
 LAYERS = """([kernel, form, last]) => {
-    const found = convattn.twoLayers(convattn.readImage("horse"), kernel, form, last);
+    const network = convattn.twoLayers(convattn.readImage("horse"), kernel, form, last);
     const pixels = (all) => all.map(({ output }) => Array.from(output.pixels));
     return {
-        blocks: pixels(found.blocks), heads: pixels(found.heads), sum: Array.from(found.sum.pixels),
-        left: Array.from(found.leaked, (value) => value * found.left),
+        blocks: pixels(network.blocks), heads: pixels(network.heads),
+        sum: Array.from(network.sum.pixels),
+        left: Array.from(network.leaked, (value) => value * network.left),
     };
 }"""
 # Without the frame of zeros, layer 2 sees blocks that lack rows of the image.

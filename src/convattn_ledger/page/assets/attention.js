@@ -112,7 +112,7 @@ convattn.shares = ({ leak, logit }, keys) =>
   convattn.biasShares(leak === undefined ? logit : Math.log1p(keys * (1 / leak - 1)), keys);
 
 // What a bias head sees: its target, and the mean of all keys.
-convattn.biasHead = (seen, mean, { target, uniform }) => add(add(blank(seen), seen, target), mean, uniform);
+convattn.biasHead = (attended, mean, { target, uniform }) => add(add(blank(attended), attended, target), mean, uniform);
 
 // The heads of a layer: for each its output image, the factor of its value map, and its shift.
 // `form` is {encoding: "quadratic", alpha}, {encoding: "bias", logit} or {encoding: "bias", leak};

@@ -29,8 +29,8 @@ convattn.twoLayers = (image, kernel, form, last = "both") => {
   const [gain, c] = [1 / (1 - leak), leak / (1 - leak)];
   const mean = convattn.means(wide).map((value) => (value * keys[1]) / keys[0]);
   const blocks = steps.map((down) => {
-    const seen = convattn.biasHead(convattn.shifted(wide, [down, 0], "zero"), convattn.filled(wide, mean), one);
-    return { shift: [down, 0], output: convattn.sumOfHeads([{ factor: gain, output: seen }], seen) };
+    const attended = convattn.biasHead(convattn.shifted(wide, [down, 0], "zero"), convattn.filled(wide, mean), one);
+    return { shift: [down, 0], output: convattn.sumOfHeads([{ factor: gain, output: attended }], attended) };
   });
   const means = blocks.map(({ output }) => convattn.means(output));
   const heads = steps.map((right, b) => ({

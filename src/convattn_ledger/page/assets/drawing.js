@@ -4,10 +4,10 @@
 const byId = (name) => document.getElementById(name);
 const element = (tag, attributes = {}, ...children) => {
   const svg = ["svg", "path", "line", "text", "circle", "g"].includes(tag);
-  const made = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
-  Object.entries(attributes).forEach(([name, value]) => made.setAttribute(name, value));
-  made.append(...children);
-  return made;
+  const node = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
+  Object.entries(attributes).forEach(([name, value]) => node.setAttribute(name, value));
+  node.append(...children);
+  return node;
 };
 const options = (select, names) => select.append(...names.map((name) => element("option", { value: name }, name)));
 const shown = (number) => (number === 0 ? "0" : Math.abs(number) >= 1e-2 && Math.abs(number) < 1e5

@@ -33,8 +33,8 @@
   // A slider of powers: its ends and its unit for each form of the layer; `suffix` ends the names of its parts.
   const forms = {
     leak: { symbol: "ε", low: -17, high: -0.01, start: 0.5, marks: Object.entries(data.roundoff).map(([name, value]) => [name, value]) },
-    logit: { symbol: "M", low: 0, high: 3, start: 40, marks: Object.entries(data.thresholds).map(([name, [, kept]]) => [name, kept]) },
-    alpha: { symbol: "α", low: -2, high: 3, start: 4, marks: Object.entries(data.thresholds).map(([name, [, kept]]) => [name, kept]) },
+    logit: { symbol: "M", low: 0, high: 3, start: 40, marks: Object.entries(data.thresholds).map(([name, [, value]]) => [name, value]) },
+    alpha: { symbol: "α", low: -2, high: 3, start: 4, marks: Object.entries(data.thresholds).map(([name, [, value]]) => [name, value]) },
   };
   const strengthAt = ({ low, high }, place) => Number((10 ** (low + ((high - low) * place) / 1000)).toPrecision(2));
   const placeOf = ({ low, high }, strength) => (1000 * (Math.log10(strength) - low)) / (high - low);
@@ -67,25 +67,25 @@
     pixels.reduce((most, value) => Math.max(most, Math.abs(value)), all), 1);
 
   // The sum of the heads and the convolution, in `sums-`, and how far apart they are, in `error-`.
-  const besideConvolution = (figure, image, sum, wanted, strength) => {
-    const most = highest(wanted);
-    const error = convattn.largestDifference(sum, wanted);
+  const besideConvolution = (figure, image, sum, expected, strength) => {
+    const most = highest(expected);
+    const error = convattn.largestDifference(sum, expected);
     const output = byId(`error-${figure}`);
     output.textContent = `${shown(error)} (pixels are 0 to 255)`;
     Object.assign(output.dataset, { value: error, strength });
     byId(`sums-${figure}`).replaceChildren(
       picture(image, 0, 255, "image"),
       picture(sum, -most, most, "sum of the heads"),
-      picture(wanted, -most, most, "convolution"),
-      picture(difference(sum, wanted), 0, error || 1, error ? `difference, white is ${shown(error)}` : "no difference"),
+      picture(expected, -most, most, "convolution"),
+      picture(difference(sum, expected), 0, error || 1, error ? `difference, white is ${shown(error)}` : "no difference"),
     );
   };
   const figureOne = (image, kernel) => {
     const [kind, strength] = strengthOne();
     const heads = convattn.heads(image, kernel, convattn.layerForm(kind, strength), "zero");
     const sum = convattn.sumOfHeads(heads, image);
-    const wanted = convattn.convolution(image, kernel);
-    besideConvolution(1, image, sum, wanted, strength);
+    const expected = convattn.convolution(image, kernel);
+    besideConvolution(1, image, sum, expected, strength);
     byId("heads-1").replaceChildren(...heads.map(({ shift, factor, output }) =>
       picture(output, 0, 255, `${minus(shown(factor))} × ${shift ? `pixel at (${shift.map(minus).join(",\u00a0")})` : "the mean"}`)));
   };
@@ -119,18 +119,18 @@
       + `${counts.bounded ? ` (if the value maps stay bounded: ${range([counts.bounded, counts.boundedSufficient ?? counts.limit[1]])})` : ""}; exactly: ${range(counts.exact)}.`;
     byId("text-2").dataset.value = JSON.stringify(counts);
     const all = Array.from({ length: 15 }, (_, k) => [k + 1, convattn.headCounts(k + 1, patch, input, output, width)]);
-    const line = (pick) => all.map(([k, found]) => [k, pick(found)]);
+    const line = (pick) => all.map(([k, needed]) => [k, pick(needed)]);
     const model = data.models.find((each) => each.model === byId("model").value);
     byId("chart-2").replaceChildren(chart([
-      { line: line((found) => found.exact[1]), kind: "two", name: "sufficient, exactly" },
-      { line: line((found) => found.exact[0]), kind: "two", name: "necessary, exactly", dashed: true },
-      { line: line((found) => found.limit[1]), kind: "one", name: "sufficient, in the limit" },
-      { line: line((found) => found.limit[0]), kind: "one", name: "necessary, in the limit", dashed: true },
+      { line: line((needed) => needed.exact[1]), kind: "two", name: "sufficient, exactly" },
+      { line: line((needed) => needed.exact[0]), kind: "two", name: "necessary, exactly", dashed: true },
+      { line: line((needed) => needed.limit[1]), kind: "one", name: "sufficient, in the limit" },
+      { line: line((needed) => needed.limit[0]), kind: "one", name: "necessary, in the limit", dashed: true },
     ], model ? [{ at: model.heads, name: `${model.model}: ${model.heads} heads` }] : [], "kernel size K", "heads"));
     rows(byId("models-2"), ["layer", "P", "heads", "head width", "in the limit", "exactly", `enough for K = ${size}`],
       data.models.map((each) => {
-        const found = convattn.headCounts(size, each.patch, 3, 3, each.width);
-        return [each.model, each.patch, each.heads, each.width, range(found.limit), range(found.exact), convattn.enough(each, found)];
+        const needed = convattn.headCounts(size, each.patch, 3, 3, each.width);
+        return [each.model, each.patch, each.heads, each.width, range(needed.limit), range(needed.exact), convattn.enough(each, needed)];
       }));
   };
 
@@ -142,25 +142,25 @@
   ];
   const paddings = ["zero", "edge", "mean", "circular"];
   convattn.borderErrors = (image, kernel) => {
-    const wanted = paddings.map((padding) => convattn.convolution(image, kernel, padding));
+    const expected = paddings.map((padding) => convattn.convolution(image, kernel, padding));
     return layers.map(([, form, border]) => {
-      const found = convattn.sumOfHeads(convattn.heads(image, kernel, form, border), image);
-      return { found, errors: wanted.map((each) => convattn.largestDifference(found, each)) };
+      const output = convattn.sumOfHeads(convattn.heads(image, kernel, form, border), image);
+      return { output, errors: expected.map((each) => convattn.largestDifference(output, each)) };
     });
   };
   const figureThree = (image, kernel) => {
-    const found = convattn.borderErrors(image, kernel);
+    const results = convattn.borderErrors(image, kernel);
     const largest = 255 * kernel.flat().reduce((sum, tap) => sum + Math.abs(tap), 0);
     const cell = (error) => {
       const equal = error <= 1e-11 * largest;
       return element("td", { class: equal ? "equal" : "", "data-value": error }, equal ? "equal" : shown(error));
     };
     rows(byId("table-3"), ["layer", ...paddings.map((padding) => `${padding} padding`)],
-      layers.map(([name], k) => [element("th", { scope: "row" }, name), ...found[k].errors.map(cell)]));
+      layers.map(([name], k) => [element("th", { scope: "row" }, name), ...results[k].errors.map(cell)]));
     const chosen = convattn.convolution(image, kernel, byId("padding-3").value);
     byId("pictures-3").replaceChildren(...layers.map(([name], k) => {
-      const gap = difference(found[k].found, chosen);
-      const most = found[k].errors[paddings.indexOf(byId("padding-3").value)];
+      const gap = difference(results[k].output, chosen);
+      const most = results[k].errors[paddings.indexOf(byId("padding-3").value)];
       const equal = most <= 1e-11 * largest;
       return picture(gap, 0, equal ? largest || 1 : most, equal ? `${name}: equal` : `${name}: white is ${shown(most)}`);
     }));
@@ -168,17 +168,17 @@
 
   const figureFour = (kernel) => {
     const [patch, channels] = [Number(byId("patch-4").value), Number(byId("channels-4").value)];
-    const { rank, rows: found } = convattn.approximation(kernel, patch, channels);
+    const { rank, rows: budgets } = convattn.approximation(kernel, patch, channels);
     const relative = Math.sqrt;
     byId("text-4").textContent = rank === 0 ? "The kernel is zero: no head is needed."
       : `The flattened kernel has rank ${rank}: ${rank + 1} heads are exact at finite scores, and no fewer (S.kernel).`;
-    byId("text-4").dataset.value = JSON.stringify({ rank, found });
+    byId("text-4").dataset.value = JSON.stringify({ rank, budgets });
     byId("chart-4").replaceChildren(chart([
-      { line: found.map((row) => [row.heads, relative(row.reached)]), kind: "one", name: "reached with N heads" },
-      { line: found.map((row) => [row.heads, relative(row.bound)]), kind: "two", name: "N heads cannot go below", dashed: true },
+      { line: budgets.map((row) => [row.heads, relative(row.reached)]), kind: "one", name: "reached with N heads" },
+      { line: budgets.map((row) => [row.heads, relative(row.bound)]), kind: "two", name: "N heads cannot go below", dashed: true },
     ], [], "number of heads N", "relative distance"));
     rows(byId("table-4"), ["heads", "cannot go below", "reached"],
-      found.map((row) => [row.heads, shown(relative(row.bound)), shown(relative(row.reached))]));
+      budgets.map((row) => [row.heads, shown(relative(row.bound)), shown(relative(row.reached))]));
   };
 
   // What leaks, and what of it the last head leaves, in words.
@@ -194,25 +194,25 @@
     const [kind, strength] = strengthFive();
     const [exact, last, size] = [kind === "leak", byId("last-5").value, kernel.length];
     byId("last-5").disabled = !exact;
-    const found = convattn.twoLayers(image, kernel, { [kind]: strength }, last);
-    const wanted = convattn.convolution(image, kernel);
-    byId("text-5").textContent = exact ? leakText(found, last, kernel.flat().reduce((sum, tap) => sum + tap, 0))
+    const network = convattn.twoLayers(image, kernel, { [kind]: strength }, last);
+    const expected = convattn.convolution(image, kernel);
+    byId("text-5").textContent = exact ? leakText(network, last, kernel.flat().reduce((sum, tap) => sum + tap, 0))
       : "In the limit of a large M nothing leaks, and no last head is needed.";
     rows(byId("counts-5"), ["", "in the limit", "exactly, at finite scores"], [
       [element("th", { scope: "row" }, "one layer"), size ** 2, size ** 2 + 1],
       [element("th", { scope: "row" }, "two layers"), `${size} + ${size} = ${2 * size}`, `${size} + ${size + 1} = ${2 * size + 1}`]]);
     const name = ([down, right]) => `pixel at (${minus(down)},\u00a0${minus(right)})`;
-    const white = highest(...found.blocks.map(({ output }) => output));
-    byId("blocks-5").replaceChildren(...found.blocks.map(({ shift, output }, a) => picture(output, 0, white, `block ${a + 1}: ${name(shift)}`)),
-      ...(exact ? [picture(convattn.filled(image, found.leaked), 0, white, "the leak in every block")] : []));
-    const most = highest(wanted, ...found.heads.map(({ output }) => output));
-    byId("heads-5").replaceChildren(...found.heads.flatMap(({ shift, factors, reads, output }, b) => {
+    const white = highest(...network.blocks.map(({ output }) => output));
+    byId("blocks-5").replaceChildren(...network.blocks.map(({ shift, output }, a) => picture(output, 0, white, `block ${a + 1}: ${name(shift)}`)),
+      ...(exact ? [picture(convattn.filled(image, network.leaked), 0, white, "the leak in every block")] : []));
+    const most = highest(expected, ...network.heads.map(({ output }) => output));
+    byId("heads-5").replaceChildren(...network.heads.flatMap(({ shift, factors, reads, output }, b) => {
       const title = shift ? `Head ${b + 1}: column ${b + 1} of the kernel, ${name(shift)}` : "The last head: the mean of every block";
       return [element("p", {}, title), element("div", { class: "pictures small", role: "group", "aria-label": title },
         ...reads.map((read, a) => picture(read, 0, white, `${minus(shown(factors[a]))} × block\u00a0${a + 1}`)),
         picture(output, -most, most, `head\u00a0${b + 1} adds`))];
     }));
-    besideConvolution(5, image, found.sum, wanted, strength);
+    besideConvolution(5, image, network.sum, expected, strength);
   };
 
   let waiting = false;

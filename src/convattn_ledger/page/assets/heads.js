@@ -16,7 +16,7 @@ const supports = (size, patch) => {
     first.set(offset, Math.min(rest, first.get(offset) ?? patch));
     if (rest) last.set(offset + 1, Math.max(rest, last.get(offset + 1) ?? 0));
   }
-  const away = (found, least) => Math.max(0, ...[...found].filter(([offset]) => offset).map(([, rest]) => least(rest)));
+  const away = (edges, least) => Math.max(0, ...[...edges].filter(([offset]) => offset).map(([, rest]) => least(rest)));
   const offsets = [...new Set([...first.keys(), ...last.keys()])].sort((a, b) => (a !== 0) - (b !== 0)); // 0 is the first
   return {
     used: offsets.map((offset) => Math.min(patch, patch - (first.get(offset) ?? patch) + (last.get(offset) ?? 0))),
@@ -94,17 +94,17 @@ convattn.turned = (kernel, quarters) => {
 const rowsOf = (kernel, patch) => {
   const reach = (kernel.length - 1) / 2;
   const most = Math.ceil(reach / patch);
-  const found = [];
+  const result = [];
   for (let down = 1 - patch; down < patch; down += 1) {
     for (let right = 1 - patch; right < patch; right += 1) {
       const row = [];
       for (let a = -most; a <= most; a += 1) {
         for (let b = -most; b <= most; b += 1) row.push(kernel[patch * a + down + reach]?.[patch * b + right + reach] ?? 0);
       }
-      found.push({ row, count: (patch - Math.abs(down)) * (patch - Math.abs(right)) });
+      result.push({ row, count: (patch - Math.abs(down)) * (patch - Math.abs(right)) });
     }
   }
-  return found;
+  return result;
 };
 
 const pairRows = (kernel, patch, channels) =>

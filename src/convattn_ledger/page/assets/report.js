@@ -7,15 +7,15 @@
   document.querySelectorAll(".scripted").forEach((node) => { node.hidden = false; });
 
   // The theme: what the system says, unless chosen; kept for the next visit where that is allowed.
-  const kept = { read: () => { try { return localStorage.getItem("theme") ?? ""; } catch { return ""; } },
+  const storage = { read: () => { try { return localStorage.getItem("theme") ?? ""; } catch { return ""; } },
     write: (value) => { try { localStorage.setItem("theme", value); } catch { /* a file may not store */ } } };
   const setTheme = (value) => {
     if (value) document.documentElement.dataset.theme = value;
     else delete document.documentElement.dataset.theme;
   };
-  byId("theme").value = kept.read();
+  byId("theme").value = storage.read();
   setTheme(byId("theme").value);
-  byId("theme").addEventListener("change", () => { setTheme(byId("theme").value); kept.write(byId("theme").value); });
+  byId("theme").addEventListener("change", () => { setTheme(byId("theme").value); storage.write(byId("theme").value); });
 
   // Filters.
   const claims = [...document.querySelectorAll(".claim")].map((node) => ({
@@ -68,12 +68,12 @@
   // The graph: a node, all it stands on, and all that stands on it.
   const uses = JSON.parse(byId("graph-data").textContent);
   const usedBy = {};
-  Object.entries(uses).forEach(([name, found]) => found.forEach((other) => (usedBy[other] ??= []).push(name)));
+  Object.entries(uses).forEach(([name, targets]) => targets.forEach((other) => (usedBy[other] ??= []).push(name)));
   const reach = (from, name) => {
-    const seen = new Set([name]);
+    const reached = new Set([name]);
     const waiting = [name];
-    while (waiting.length) (from[waiting.pop()] ?? []).forEach((next) => { if (!seen.has(next)) { seen.add(next); waiting.push(next); } });
-    return seen;
+    while (waiting.length) (from[waiting.pop()] ?? []).forEach((next) => { if (!reached.has(next)) { reached.add(next); waiting.push(next); } });
+    return reached;
   };
   convattn.neighbourhood = (name) => ({ below: reach(uses, name), above: reach(usedBy, name) });
   const graph = document.querySelector(".graph");
