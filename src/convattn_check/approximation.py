@@ -86,13 +86,13 @@ def check_approximation(claim: str, value: object) -> str:
         f"the thresholds are all 0: nothing shows that {heads - 1} heads err",
     )
     work = Work("the leading minors, for all thresholds together,")
-    last = {threshold: place for place, threshold in enumerate(thresholds) if threshold}
-    for threshold, place in last.items():  # of equal ones the last is allowed the fewest
-        below, allowed = negative_eigenvalues(gram, threshold, work), width - heads - place
+    last = {threshold: index for index, threshold in enumerate(thresholds) if threshold}
+    for threshold, index in last.items():  # of equal ones the last is allowed the fewest
+        below, allowed = negative_eigenvalues(gram, threshold, work), width - heads - index
         require(
             below <= allowed,
             "inertia",
-            f"{below} of {width} eigenvalues of G lie below thresholds[{place}], expected "
+            f"{below} of {width} eigenvalues of G lie below thresholds[{index}], expected "
             f"{allowed} at most",
         )
     reached = sum(thresholds, Fraction(0))
@@ -138,11 +138,11 @@ def negative_eigenvalues(matrix: Sequence[Sequence[int]], threshold: Fraction, w
     """
     p, q = threshold.numerator, threshold.denominator
     rows = [[q * entry for entry in row] for row in matrix]
-    for place, row in enumerate(rows):
-        row[place] -= p
+    for index, row in enumerate(rows):
+        row[index] -= p
     previous, changes = 1, 0
-    for place, top in enumerate(rows):
-        pivot = top[place]
+    for index, top in enumerate(rows):
+        pivot = top[index]
         if pivot == 0:
             raise Reject(
                 "inertia",
@@ -150,10 +150,10 @@ def negative_eigenvalues(matrix: Sequence[Sequence[int]], threshold: Fraction, w
             )
         changes += (pivot < 0) != (previous < 0)
         long = longest(top)
-        for row in rows[place + 1 :]:
-            factor = row[place]
-            work.add(3 * (len(rows) - place), long, longest(row))
-            for at in range(place, len(rows)):
+        for row in rows[index + 1 :]:
+            factor = row[index]
+            work.add(3 * (len(rows) - index), long, longest(row))
+            for at in range(index, len(rows)):
                 row[at] = (row[at] * pivot - factor * top[at]) // previous
         previous = pivot
     return changes

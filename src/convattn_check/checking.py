@@ -99,13 +99,13 @@ def _read_specification(top: dict[str, object]) -> str:
 def _check_digests(top: dict[str, object], ignored: bool) -> None:
     """The digests tie a body to what it was made for; they prove nothing, nor are they needed."""
     digests = fields(top["digests"], "digests", ["specification", "body"])
-    parts = {
+    contents = {
         "specification": ("stale", {name: top[name] for name in SPECIFICATION}),
         "body": ("digest", top["body"]),
     }
-    for name, (code, part) in parts.items():
+    for name, (code, content) in contents.items():
         digest = string(digests[name], f"digests.{name}")
-        expected = hashlib.sha256(canonical(part).encode()).hexdigest()
+        expected = hashlib.sha256(canonical(content).encode()).hexdigest()
         require(
             ignored or digest == expected,
             code,

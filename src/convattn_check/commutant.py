@@ -89,24 +89,24 @@ def commuting_equations(grid: Shift, shifts: list[Shift], torus: bool) -> list[l
     >>> commuting_equations((2,), [(1,)], False)  # Phi_00 = Phi_11, Phi_10 = 0
     [[0, 0, -1, 0], [1, 0, 0, -1], [0, 0, 1, 0]]
     """
-    places = list(product(*map(range, grid)))
-    index = {place: number for number, place in enumerate(places)}
+    nodes = list(product(*map(range, grid)))
+    index = {node: number for number, node in enumerate(nodes)}
 
-    def moved(place: Shift, shift: Shift, sign: int) -> int | None:
-        steps = [p + sign * d for p, d in zip(place, shift, strict=True)]
+    def moved(node: Shift, shift: Shift, sign: int) -> int | None:
+        steps = [p + sign * d for p, d in zip(node, shift, strict=True)]
         if torus:
             steps = [step % side for step, side in zip(steps, grid, strict=True)]
         return index.get(tuple(steps))
 
     rows: dict[Shift, list[int]] = {}
     for shift in shifts:
-        for m, n in product(places, places):
-            row = [0] * len(places) ** 2
+        for m, n in product(nodes, nodes):
+            row = [0] * len(nodes) ** 2
             before, after = moved(n, shift, -1), moved(m, shift, 1)
             if before is not None:
-                row[index[m] * len(places) + before] += 1
+                row[index[m] * len(nodes) + before] += 1
             if after is not None:
-                row[after * len(places) + index[n]] -= 1
+                row[after * len(nodes) + index[n]] -= 1
             if any(row):
                 rows[tuple(row)] = row
     return list(rows.values())

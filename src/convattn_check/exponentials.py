@@ -43,8 +43,8 @@ def check_exponentials(claim: str, value: object) -> str:
         Facts("exponentials", claim, kernel, patch, heads=heads, offsets=len(offsets), nodes=tokens)
     )
     pairs = read.items(body["places"], "places", len(offsets))
-    for offset, place in zip(offsets, pairs, strict=True):
-        query, start = read.position(place, "a place", (tokens - 1, tokens - 1))
+    for offset, pair in zip(offsets, pairs, strict=True):
+        query, start = read.position(pair, "a place", (tokens - 1, tokens - 1))
         outside = range(start, start + heads)
         require(
             0 <= query + offset < tokens

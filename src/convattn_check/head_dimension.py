@@ -71,7 +71,7 @@ def check_head_dimension(claim: str, value: object) -> str:
     require_claim(facts)
 
     _require_triangular(kernel)
-    order = len(read.array(body["rows"], "rows", lambda row, place: row))
+    order = len(read.array(body["rows"], "rows", lambda row, at: row))
     require(1 <= order <= MOST_ROWS, "range", f"{order} rows, expected 1 to {MOST_ROWS}")
     centre = [0] * len(size)
     places = read.items(body["columns"], "columns", order)

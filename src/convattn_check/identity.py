@@ -110,29 +110,29 @@ def _read_tensor(
 ) -> Tensor:
     """The entries of one tensor, which must be of the kind that the identity asks for."""
     require(prod(lengths) <= MOST_ENTRIES, "range", f"{where} has {prod(lengths)} entries")
-    places: list[Index] = list(product(*map(range, lengths)))
+    indices: list[Index] = list(product(*map(range, lengths)))
     if not isinstance(kind, str) or kind in ("symbols", "ones", "identity", "causal"):
         require(
             read.same(value, kind), "tensors", f"{where} is {show(value)}, expected {show(kind)}"
         )
     if kind == "symbols":
         first = number * MOST_ENTRIES
-        return {place: {(first + at,): Fraction(1)} for at, place in enumerate(places)}
+        return {index: {(first + at,): Fraction(1)} for at, index in enumerate(indices)}
     if kind == "ones":
-        return {place: constant(1) for place in places}
+        return {index: constant(1) for index in indices}
     if kind == "identity":
-        return {place: constant(1) for place in places if len(set(place)) == 1}
+        return {index: constant(1) for index in indices if len(set(index)) == 1}
     if kind == "causal":
-        return {place: constant(1) for place in places if place[1] <= place[0]}
+        return {index: constant(1) for index in indices if index[1] <= index[0]}
     if kind in BORDERS:
         actual, entries, border = read_grid(value, where)
         require(border == kind, "tensors", f"{where} has the border {border!r}, expected {kind!r}")
         require(actual == lengths, "tensors", f"{where} has the shape {actual}, expected {lengths}")
         return entries
-    numbers = read.rationals(value, where, len(places))
+    numbers = read.rationals(value, where, len(indices))
     whole_numbers(numbers, where, LARGEST_PART)
-    entries = {place: constant(x) for place, x in zip(places, numbers, strict=True) if x}
-    columns = {place[1] for place in entries} if kind == "mask" else set()
+    entries = {index: constant(x) for index, x in zip(indices, numbers, strict=True) if x}
+    columns = {index[1] for index in entries} if kind == "mask" else set()
     fits: dict[object, bool] = {
         "positive": min(numbers) > 0,
         "nonzero": 0 not in numbers,
@@ -145,11 +145,11 @@ def _read_tensor(
 def _require_equal(left: str, right: str, evaluation: Evaluation) -> None:
     (lengths, one), (others, two) = evaluation.tensors[left], evaluation.tensors[right]
     require(lengths == others, "identity", f"{left} has the shape {lengths}, {right} {others}")
-    for place in sorted({*one, *two}):
-        first, second = one.get(place, {}), two.get(place, {})
+    for index in sorted({*one, *two}):
+        first, second = one.get(index, {}), two.get(index, {})
         if first != second:
             raise Reject(
                 "identity",
-                f"{left}{list(place)} is {entry_text(first)}, but {right}{list(place)} is "
+                f"{left}{list(index)} is {entry_text(first)}, but {right}{list(index)} is "
                 f"{entry_text(second)}",
             )

@@ -92,7 +92,9 @@ def _corner(grid: list[int], part: list[int], image: Tensor) -> tuple[int, ...]:
     """Where in the grid the image lies: a rectangle of the grid's nodes, in their order."""
     nodes = list(product(*map(range, part)))
     for corner in product(*(range(n - m + 1) for n, m in zip(grid, part, strict=True))):
-        places = (tuple(c + n for c, n in zip(corner, node, strict=True)) for node in nodes)
-        if image == {(at, flat(place, grid)): constant(1) for at, place in enumerate(places)}:
+        positions = (tuple(c + n for c, n in zip(corner, node, strict=True)) for node in nodes)
+        if image == {
+            (at, flat(position, grid)): constant(1) for at, position in enumerate(positions)
+        }:
             return corner
     raise Reject("layout", f"an image of {part} pixels is no rectangle of the grid {grid}")

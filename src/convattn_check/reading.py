@@ -136,7 +136,7 @@ def integers(
     value: object, where: str, length: int | None, low: int = -_ANY, high: int = _ANY
 ) -> list[int]:
     """A list of integers, each low ≤ item ≤ high."""
-    return array(value, where, lambda item, place: integer(item, place, low, high), length)
+    return array(value, where, lambda item, at: integer(item, at, low, high), length)
 
 
 def entries(value: object, where: str, length: int) -> list[int]:
@@ -146,7 +146,7 @@ def entries(value: object, where: str, length: int) -> list[int]:
 
 def matrix(value: object, where: str, height: int, width: int) -> list[list[int]]:
     """A matrix of such integers, row by row."""
-    return array(value, where, lambda row, place: entries(row, place, width), height)
+    return array(value, where, lambda row, at: entries(row, at, width), height)
 
 
 def items(value: object, where: str, length: int | None = None) -> list[object]:

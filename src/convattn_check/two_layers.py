@@ -109,7 +109,7 @@ def _attention(
         "range",
         f"{where} has {len(targets)} heads, expected 1 to {MOST_HEADS}",
     )
-    places = {key: number for number, key in enumerate(keys)}
+    positions = {key: number for number, key in enumerate(keys)}
     # leak/N and 1 - leak, over the denominator N times that of the leak
     everywhere = leak.numerator
     there = (leak.denominator - leak.numerator) * len(keys)
@@ -123,13 +123,13 @@ def _attention(
         for query in queries:
             key = (query[0] + shift[0], query[1] + shift[1])
             require(
-                key in places,
+                key in positions,
                 "attention",
                 f"head {head} of {where} looks at {show(key)} from {show(query)}, and there is no "
                 "key",
             )
             row = [everywhere] * len(keys)
-            row[places[key]] += there
+            row[positions[key]] += there
             matrix.append(row)
         heads.append((matrix, leak.denominator * len(keys)))
     return heads
@@ -148,16 +148,16 @@ def _weights(
         first, "first.maps", lambda head, at: read.rationals(head, at, blocks), layers[0]
     )
     flat, unit = whole_numbers([entry for copy in copies for entry in copy], "first.maps")
-    places, coefficients = [], []
+    indices, coefficients = [], []
     for number, entry in enumerate(read.items(second, "second.maps")):
         where = f"second.maps[{number}]"
-        *place, coefficient = read.items(entry, where, 4)
-        places.append(read.position(place, where, (layers[1] - 1, blocks - 1, offsets - 1)))
+        *index, coefficient = read.items(entry, where, 4)
+        indices.append(read.position(index, where, (layers[1] - 1, blocks - 1, offsets - 1)))
         coefficients.append(read.rational(coefficient, where))
     whole, divisor = whole_numbers(coefficients, "second.maps")
     weights: list[list[dict[int, int]]] = [[{} for _ in copies] for _ in range(layers[1])]
     long = longest(flat)
-    for (head, block, offset), by in zip(places, whole, strict=True):
+    for (head, block, offset), by in zip(indices, whole, strict=True):
         work.add(len(copies), long, by.bit_length())
         for row, copied in zip(weights[head], flat[block::blocks], strict=True):
             if copied * by:

@@ -28,16 +28,16 @@ def _sparse(body: dict[str, object], heads: int, offsets: int) -> list[Column]:
     for index, entry in enumerate(read.items(body["entries"], "values.entries")):
         where = f"values.entries[{index}]"
         head, offset, coefficient = read.items(entry, where, 3)
-        place = read.integer(head, where, 0, heads - 1), read.integer(offset, where, 0, offsets - 1)
+        pair = read.integer(head, where, 0, heads - 1), read.integer(offset, where, 0, offsets - 1)
         number = read.rational(coefficient, where)
-        if place <= last or number == 0:
+        if pair <= last or number == 0:
             raise Reject(
                 "values",
                 f"{where} is {show(entry)} after {last}, expected the next pair (head, offset) in "
                 "order, with a coefficient that is not zero",
             )
-        columns[place[1]][place[0]] = number
-        last = place
+        columns[pair[1]][pair[0]] = number
+        last = pair
     return columns
 
 

@@ -120,9 +120,9 @@ def _files(folders: Iterable[Path]) -> dict[str, tuple[int, ...]]:
     """
     paths = [str(folder) for folder in folders]
     for folder in tuple(paths):
-        for place, directories, names in os.walk(folder):
+        for directory, directories, names in os.walk(folder):
             directories[:] = set(directories) - {"__pycache__"}
-            paths += [os.path.join(place, name) for name in names]
+            paths += [os.path.join(directory, name) for name in names]
     files: dict[str, tuple[int, ...]] = {}
     for path in paths:
         try:

@@ -171,10 +171,10 @@ def require_zero_ring(layer: AttentionLayer) -> None:
 
 def head_maps(layer: AttentionLayer) -> list[Float[np.ndarray, "heads _ _"]]:
     """The maps whose product is each head's, in float64: one or two."""
-    maps = [part for part in (layer.value, layer.output) if part is not None]
+    maps = [array for array in (layer.value, layer.output) if array is not None]
     if not maps:
         raise ValueError("the layer has no map; give it an output map, the identity if need be")
-    return [np.asarray(part, np.float64) for part in maps]
+    return [np.asarray(array, np.float64) for array in maps]
 
 
 def _spread_over_pixels(

@@ -197,8 +197,8 @@ def _as_integers(matrix: np.ndarray) -> np.ndarray:
     fractions, exponents = np.frexp(matrix.astype(np.float64))
     lowest = int(exponents.min())
     whole = np.empty(matrix.shape, object)
-    for place in product(*map(range, matrix.shape)):
-        whole[place] = int(fractions[place] * 2.0**53) << (int(exponents[place]) - lowest)
+    for index in product(*map(range, matrix.shape)):
+        whole[index] = int(fractions[index] * 2.0**53) << (int(exponents[index]) - lowest)
     return whole
 
 

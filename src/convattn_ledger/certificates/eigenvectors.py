@@ -48,8 +48,8 @@ def symmetric_eigenvectors(
             f"Jacobi's method has not converged in {SWEEPS} sweeps; expected finite entries, "
             f"got {[list(row) for row in matrix]}"
         )
-    order = sorted(range(size), key=lambda place: -a[place][place])
-    return [a[place][place] for place in order], [vectors[place] for place in order]
+    order = sorted(range(size), key=lambda index: -a[index][index])
+    return [a[index][index] for index in order], [vectors[index] for index in order]
 
 
 def _rotate(a: list[list[float]], vectors: list[list[float]], p: int, q: int) -> None:

@@ -68,10 +68,10 @@ def kernel_heads_body(
         for head, place in np.ndindex(*coefficients.shape)
         if coefficients[head, place]
     ]
-    places = echelon(rows[:, list(pivots)].T.tolist())[1]  # the first rows that are a basis
+    basis_rows = echelon(rows[:, list(pivots)].T.tolist())[1]  # the first rows that are a basis
     labels = _row_labels(geometry, kernel.shape[2:])
-    chosen = [[Fraction(entry) for entry in rows[place]] for place in places]
-    minor = [[int(rows[place, pivot]) for pivot in pivots] for place in places]
+    chosen = [[Fraction(entry) for entry in rows[index]] for index in basis_rows]
+    minor = [[int(rows[index, pivot]) for pivot in pivots] for index in basis_rows]
     columns = [list(geometry.offsets[pivot]) for pivot in pivots]
     unread = _unread_shift(rows, geometry)
     combination, positive = nonnegative_vector(chosen)
@@ -81,7 +81,7 @@ def kernel_heads_body(
         "heads": len(weights),
         "attention": [[rational(entry) for entry in (*row, 1)] for row in weights],
         "values": {"family": "sparse", "entries": entries},
-        "rows": [labels[place] for place in places],
+        "rows": [labels[index] for index in basis_rows],
         "columns": columns,
         "determinant": int(flint.fmpz_mat(minor).det()),
         "unread": list(unread),

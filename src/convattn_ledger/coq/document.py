@@ -74,10 +74,10 @@ def _definitions(project: Project, reached: dict[str, list[str]]) -> list[str]:
     """The definitions to read, by their files, each with the number of theorems that reach it."""
     uses = Counter(name for names in reached.values() for name in names)
     known = definitions(project, project.files)
-    places = definitions(project, project.files, but=("Let", "Notation"))
+    locations = definitions(project, project.files, but=("Let", "Notation"))
     files: dict[str, list[str]] = {}
-    for name in sorted(uses, key=lambda name: places.get(name, ("", 0))):
-        file, _ = places.get(name, ("", 0))
+    for name in sorted(uses, key=lambda name: locations.get(name, ("", 0))):
+        file, _ = locations.get(name, ("", 0))
         number = f" {uses[name]}" if uses[name] > 1 else ""
         files.setdefault(file, []).append(f"`{name.rpartition('.')[2]}`{number}")
     most = max((len(names) for names in reached.values()), default=0)

@@ -127,15 +127,19 @@ class Kernel:
         (answer,) = self.ask(self._required, ["Print Libraries"])
         names = re.findall(r"^  ([\w.]+)$", answer, re.MULTILINE)
         answers = self.ask(self._required, [f"Locate Library {name}" for name in names])
-        places = {
+        locations = {
             name: re.search(r"loaded from file\s+(\S+)", answer)
             for name, answer in zip(names, answers, strict=True)
         }
-        if lost := sorted(name for name, place in places.items() if place is None):
+        if lost := sorted(name for name, location in locations.items() if location is None):
             raise RuntimeError(f"the library {lost[0]} is loaded, but Coq does not say from where")
-        directories = {name: Path(place[1]).resolve() for name, place in places.items() if place}
+        directories = {
+            name: Path(location[1]).resolve() for name, location in locations.items() if location
+        }
         ours = (self._folder.parent / "coq").resolve()
-        return {name: place for name, place in directories.items() if ours not in place.parents}
+        return {
+            name: location for name, location in directories.items() if ours not in location.parents
+        }
 
     def _locate(self, tokens: Collection[str]) -> None:
         """Find what qualified names mean in full."""

@@ -26,7 +26,7 @@ def used(loaded: Iterable[Path]) -> tuple[Libraries, list[Failure]]:
         For each package its version, with the architecture, and the SHA-256 of each file: what was
         loaded, the programs, and all plugins of these packages.
     """
-    programs = [Path(place).resolve() for name in PROGRAMS if (place := shutil.which(name))]
+    programs = [Path(program).resolve() for name in PROGRAMS if (program := shutil.which(name))]
     core = Path(ask("coqc", "-config").partition("COQCORELIB=")[2].partition("\n")[0]).resolve()
     files = {*loaded, *programs, *core.glob("plugins/*/*.cmxs")}
     owners = _owners(files)

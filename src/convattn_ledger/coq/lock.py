@@ -121,10 +121,10 @@ def compare(
         remedy = "take it from the last commit, or run convattn prove --lock"
         return [Failure(LOCK, 0, "the lock of the definitions is not there, or not valid", remedy)]
     failures = []
-    places = definitions(project, project.files, but=("Let", "Notation"))
+    locations = definitions(project, project.files, but=("Let", "Notation"))
     for name, value in current["definitions"].items():
         if lock["definitions"].get(name) != value:
-            file, line = places[name]
+            file, line = locations[name]
             change = "has changed" if name in lock["definitions"] else "is new"
             failures.append(
                 Failure(file, line, f"the meaning of '{name}' {change} since the lock", _REMEDY)

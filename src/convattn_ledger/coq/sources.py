@@ -42,8 +42,8 @@ class Failure:
     remedy: str
 
     def __str__(self) -> str:
-        place = f"{self.file}:{self.line}" if self.line else self.file
-        return f"{place}: {self.found}: {self.remedy}"
+        location = f"{self.file}:{self.line}" if self.line else self.file
+        return f"{location}: {self.found}: {self.remedy}"
 
 
 @dataclass(frozen=True)
@@ -172,13 +172,13 @@ def comments(text: str) -> tuple[tuple[int, str], ...]:
         ((9, 'One, (* in *) two.'),)
     """
     result: list[tuple[int, str]] = []
-    place, begun = 0, -1
+    position, begun = 0, -1
     for piece, depth, _ in _pieces(text):
         if depth and begun < 0:
-            begun = place
-        place += len(piece)
+            begun = position
+        position += len(piece)
         if begun >= 0 and depth == 1 and piece == "*)":
-            words = text[begun + 2 : place - 2].lstrip("*")
+            words = text[begun + 2 : position - 2].lstrip("*")
             result.append((begun, " ".join(words.split())))
             begun = -1
     return tuple(result)
@@ -209,12 +209,12 @@ def sentences(text: str) -> tuple[Sentence, ...]:
         >>> [s.text for s in sentences("Lemma a : x.1 = y. (* no. *) Proof. by []. Qed.")]
         ['Lemma a : x.1 = y.', 'Proof.', 'by [].', 'Qed.']
     """
-    code, place = blank(text), 0
+    code, position = blank(text), 0
     result = []
     for match in _END.finditer(code):
-        piece = code[place : match.end()]
-        start = place + len(piece) - len(piece.lstrip())
+        piece = code[position : match.end()]
+        start = position + len(piece) - len(piece.lstrip())
         line = code.count("\n", 0, start) + 1
         result.append(Sentence(line, start, match.end(), piece.strip()))
-        place = match.end()
+        position = match.end()
     return tuple(result)

@@ -113,10 +113,10 @@ def distance_to_one_hot(scores: Float[np.ndarray, "keys"], target: int) -> arb:
     Keys of equal score have equal weight, so each distinct score is exponentiated once.
     """
     with ctx.workprec(PRECISION):
-        values, counts = (part.tolist() for part in np.unique(scores, return_counts=True))
+        values, counts = (array.tolist() for array in np.unique(scores, return_counts=True))
         powers = [arb(value).exp() for value in values]
         total = sum((power * n for power, n in zip(powers, counts, strict=True)), arb())
-        place = values.index(float(scores[target]))
-        counts[place] -= 1
+        index = values.index(float(scores[target]))
+        counts[index] -= 1
         others = sum((power / total * n for power, n in zip(powers, counts, strict=True)), arb())
-        return (1 - powers[place] / total + others) / 2
+        return (1 - powers[index] / total + others) / 2

@@ -21,8 +21,8 @@ def exceeds(matrix: Int[np.ndarray, "n n"], number: float) -> bool:
     size = len(matrix)
     with ctx.workprec(PRECISION):
         rows = [[arb(int(entry)) for entry in line] for line in matrix]
-        for place in range(size):
-            rows[place][place] -= arb(number)
+        for index in range(size):
+            rows[index][index] -= arb(number)
         for pivot in range(size):
             head = rows[pivot]
             if not head[pivot] > 0:

@@ -64,14 +64,14 @@ def solve_value_maps(
     >>> solve_value_maps(identity, identity, np.array([[[7]]]))[0].tolist()
     [[Fraction(7, 1)]]
     """
-    places = [(q, k) for q, row in enumerate(taps[0]) for k in range(len(row))]
-    basis = [[head[q][k] for q, k in places] for head in heads]
+    pairs = [(q, k) for q, row in enumerate(taps[0]) for k in range(len(row))]
+    basis = [[head[q][k] for q, k in pairs] for head in heads]
     maps = [np.full(kernel.shape[1:], Fraction(0), object) for _ in heads]
     for i, j in np.ndindex(*kernel.shape[1:]):
         weights = kernel[:, i, j].tolist()
         target = [
             sum((w * tap[q][k] for w, tap in zip(weights, taps, strict=True)), Fraction(0))
-            for q, k in places
+            for q, k in pairs
         ]
         entries = coordinates_in(basis, target)
         if entries is None:

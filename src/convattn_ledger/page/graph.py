@@ -137,20 +137,20 @@ def columns(graph: Graph, papers: Sequence[str]) -> list[tuple[str, list[str]]]:
     lemmas = sorted((g for g in placed if g.startswith("lemmas")), key=lambda g: int(g.split()[-1]))
     rest = [g for g in placed if g not in (*lemmas, *papers)]
     order = [*lemmas, *(paper for paper in papers if paper in placed), *sorted(rest)]
-    place: dict[str, float] = {}
+    row_of: dict[str, float] = {}
     result = []
     for group in order:
         names = placed[group]
 
-        names.sort(key=lambda name: _centre(graph.uses[name], place, name))
-        place |= {name: row - len(names) / 2 for row, name in enumerate(names)}
+        names.sort(key=lambda name: _centre(graph.uses[name], row_of, name))
+        row_of |= {name: row - len(names) / 2 for row, name in enumerate(names)}
         result.append((group, names))
     return result
 
 
-def _centre(uses: frozenset[str], place: Mapping[str, float], name: str) -> tuple[float, str]:
+def _centre(uses: frozenset[str], row_of: Mapping[str, float], name: str) -> tuple[float, str]:
     """The mean row of what a node uses; nodes that use nothing stand last."""
-    rows = [place[other] for other in uses if other in place]
+    rows = [row_of[other] for other in uses if other in row_of]
     return (sum(rows) / len(rows) if rows else 1e9, name)
 
 
@@ -158,7 +158,7 @@ def draw(graph: Graph, papers: Sequence[str]) -> str:
     """The graph as SVG, each node a link; colours come from the page's style."""
     groups = columns(graph, papers)
     tallest = max(len(names) for _, names in groups)
-    place: dict[str, tuple[float, float]] = {}
+    position: dict[str, tuple[float, float]] = {}
     parts = []
     for column, (group, names) in enumerate(groups):
         x: float = column * COLUMN + 10
@@ -166,9 +166,11 @@ def draw(graph: Graph, papers: Sequence[str]) -> str:
         parts.append(f'<text class="group" {middle}>{escape(group)}</text>')
         top = 30 + (tallest - len(names)) * ROW / 2
         for row, name in enumerate(names):
-            place[name] = (x, top + row * ROW)
-    arrows = [_arrow(one, other, place[other], place[one]) for one, other in drawn_edges(graph)]
-    for name, (x, y) in place.items():
+            position[name] = (x, top + row * ROW)
+    arrows = [
+        _arrow(one, other, position[other], position[one]) for one, other in drawn_edges(graph)
+    ]
+    for name, (x, y) in position.items():
         node = graph.nodes[name]
         said = f"{name}, {node.verdict}, {node.level}" if node.verdict else f"{name}, lemmas"
         verdict = node.verdict.replace(" ", "-") or "lemmas"

@@ -127,10 +127,10 @@ def inline(text: str, claims: Collection[str] = ()) -> str:
         'a head for <math><msup><mi>K</mi><mn>2</mn></msup></math>'
     """
     text = re.sub("[ŴÂ](?![a-z])", lambda m: unicodedata.normalize("NFD", m[0]), text)
-    html, place = [], 0
+    html, position = [], 0
     for match in _PIECES.finditer(text):
-        html.append(_formulas(text[place : match.start()]))
-        place = match.end()
+        html.append(_formulas(text[position : match.start()]))
+        position = match.end()
         kind, whole = match.lastgroup, match[0]
         if kind == "code":
             html.append(f"<code>{escape(whole.strip('`'))}</code>")
@@ -140,7 +140,7 @@ def inline(text: str, claims: Collection[str] = ()) -> str:
             html.append(f'<a href="#{anchor(whole)}">{whole}</a>')
         else:
             html.append(escape(whole))
-    html.append(_formulas(text[place:]))
+    html.append(_formulas(text[position:]))
     return "".join(html)
 
 
@@ -174,11 +174,11 @@ def _formulas(text: str) -> str:
         html.append(_run(run))
         run.clear()
 
-    for place, token in enumerate(tokens):
+    for position, token in enumerate(tokens):
         depth += (token.role == "open") - (token.role == "close")
         ends = token.role == "prose" or (token.role == "mark" and depth <= 0)
         inside = depth > 0 and token.text != "a"
-        if token.text in ARTICLES and not inside and not _beside_operator(tokens, place):
+        if token.text in ARTICLES and not inside and not _beside_operator(tokens, position):
             ends = True
         if ends:
             close()
@@ -190,13 +190,13 @@ def _formulas(text: str) -> str:
     return "".join(html)
 
 
-def _beside_operator(tokens: Sequence[Token], place: int) -> bool:
+def _beside_operator(tokens: Sequence[Token], position: int) -> bool:
     """Whether a letter that may be an article stands by an operator, or opens a bracket."""
-    following = tokens[place + 1] if place + 1 < len(tokens) else None
+    following = tokens[position + 1] if position + 1 < len(tokens) else None
     if following is not None and following.role == "open":
         return True
     for step in (1, -1):
-        at = place + step
+        at = position + step
         if 0 <= at < len(tokens) and tokens[at].role == "space":
             at += step
         if 0 <= at < len(tokens) and tokens[at].role == "operator":
@@ -208,9 +208,9 @@ def _run(run: list[Token]) -> str:
     """A run as a formula, without what does not belong to it at either end."""
     if not run:
         return ""
-    for place in _unmatched(run):
-        middle = escape(run[place].text, quote=False)
-        return _run(run[:place]) + middle + _run(run[place + 1 :])
+    for position in _unmatched(run):
+        middle = escape(run[position].text, quote=False)
+        return _run(run[:position]) + middle + _run(run[position + 1 :])
     edge = ("space", "mark")
     start, end = 0, len(run)
     while start < end and (run[start].role in edge or run[start].text in "-/*"):
@@ -238,10 +238,10 @@ def _chunks(tokens: Sequence[Token]) -> Iterator[list[Token]]:
     """
     chunk: list[Token] = []
     depth = 0
-    for place, token in enumerate(tokens):
+    for position, token in enumerate(tokens):
         depth += (token.role == "open") - (token.role == "close")
-        before = tokens[max(place - 1, 0)].role
-        beside = {each.role for each in tokens[max(place - 1, 0) : place + 2]}
+        before = tokens[max(position - 1, 0)].role
+        beside = {each.role for each in tokens[max(position - 1, 0) : position + 2]}
         spaced = token.role == "space" and (before == "mark" or "operator" not in beside)
         breaks = (spaced and len(chunk) > LONG) or (
             token.text in RELATIONS + "+" or (token.text == "/" and before == "space")
@@ -258,12 +258,12 @@ def _chunks(tokens: Sequence[Token]) -> Iterator[list[Token]]:
 def _unmatched(run: Sequence[Token]) -> list[int]:
     """The first bracket that has no partner in the run."""
     waiting = []
-    for place, token in enumerate(run):
+    for position, token in enumerate(run):
         if token.role == "open":
-            waiting.append(place)
+            waiting.append(position)
         elif token.role == "close":
             if not waiting:
-                return [place]
+                return [position]
             waiting.pop()
     return waiting[:1]
 
@@ -271,11 +271,11 @@ def _unmatched(run: Sequence[Token]) -> list[int]:
 def _row(tokens: Sequence[Token]) -> str:
     """The MathML of tokens, with a thin space where names are set side by side."""
     parts = []
-    for place, token in enumerate(tokens):
+    for position, token in enumerate(tokens):
         if token.role != "space":
             parts.append(token.mathml)
             continue
-        sides = [tokens[at].role for at in (place - 1, place + 1) if 0 <= at < len(tokens)]
+        sides = [tokens[at].role for at in (position - 1, position + 1) if 0 <= at < len(tokens)]
         if "operator" not in sides and len(sides) == 2:
             parts.append('<mspace width="0.25em"></mspace>')
     return "".join(parts)
@@ -283,28 +283,30 @@ def _row(tokens: Sequence[Token]) -> str:
 
 def _tokens(text: str) -> Iterator[Token]:
     """The tokens of a text, each with the scripts behind it."""
-    place = 0
-    while match := _TOKEN.match(text, place):
-        place = match.end()
+    position = 0
+    while match := _TOKEN.match(text, position):
+        position = match.end()
         kind, whole = str(match.lastgroup), match[0]
         if kind == "space":
             yield Token(whole, "", "space")
             continue
         if kind == "name" and re.fullmatch("[a-z][A-Z]", whole):  # a product: h·D_h
-            place, whole = match.start() + 1, whole[0]
+            position, whole = match.start() + 1, whole[0]
             yield _token(kind, whole, "", False)
             continue
         word = kind == "name" and len(whole) > 1
         scripts, end = (
-            ({}, place) if word and text[place : place + 1] == "'" else _scripts(text, place)
+            ({}, position)
+            if word and text[position : position + 1] == "'"
+            else _scripts(text, position)
         )
         if kind == "other" and whole not in CLOSING + "Σ∏∫|‖√":
-            scripts, end = {}, place
+            scripts, end = {}, position
         if whole == "Σ" and re.match("[),.;⁻²ᵀ]|$", text[match.end() :]):
             kind = "greek"  # a matrix: a sum has an index, or what is summed, behind it
         token = _token(kind, whole, text[end : end + 1], bool(scripts))
         if scripts and token.mathml:
-            place = end
+            position = end
             below, above = scripts.get("below", ""), scripts.get("above", "")
             tag = "msubsup" if below and above else "msub" if below else "msup"
             mathml = f"<{tag}>{token.mathml}{below}{above}</{tag}>"
@@ -345,47 +347,47 @@ def _token(kind: str, whole: str, following: str, scripted: bool) -> Token:
     return Token(whole, "", "prose")
 
 
-def _scripts(text: str, place: int) -> tuple[dict[str, str], int]:
+def _scripts(text: str, position: int) -> tuple[dict[str, str], int]:
     """The scripts that begin at a place, and where they end."""
     scripts: dict[str, str] = {}
-    while place < len(text):
+    while position < len(text):
         for side, table in (("above", RAISED), ("below", LOWERED)):
-            end = place
+            end = position
             while end < len(text) and text[end] in table:
                 end += 1
-            if end > place:
+            if end > position:
                 scripts[side] = scripts.get(side, "") + _script(
-                    "".join(table[c] for c in text[place:end])
+                    "".join(table[c] for c in text[position:end])
                 )
-                place = end
+                position = end
                 break
         else:
-            if text[place] == "'" and not re.match(r"s\b|[a-z]{2}", text[place + 1 :]):
+            if text[position] == "'" and not re.match(r"s\b|[a-z]{2}", text[position + 1 :]):
                 scripts["above"] = scripts.get("above", "") + "<mo>′</mo>"
-                place += 1
+                position += 1
                 continue
-            index = _index(text, place + 1) if text[place] in "_^" else None
+            index = _index(text, position + 1) if text[position] in "_^" else None
             if index is None:
                 break
-            side = "below" if text[place] == "_" else "above"
+            side = "below" if text[position] == "_" else "above"
             scripts[side] = scripts.get(side, "") + index[0]
-            place = index[1]
+            position = index[1]
     return {
         side: f"<mrow>{html}</mrow>" if html.count("</") > 1 else html
         for side, html in scripts.items()
-    }, place
+    }, position
 
 
-def _index(text: str, place: int) -> tuple[str, int] | None:
+def _index(text: str, position: int) -> tuple[str, int] | None:
     """What stands behind `_` or `^`: a group in brackets, or a word, and where it ends."""
-    if text[place : place + 1] in ("(", "{"):
+    if text[position : position + 1] in ("(", "{"):
         depth = 0
-        for end in range(place, len(text)):
+        for end in range(position, len(text)):
             depth += (text[end] in "({") - (text[end] in ")}")
             if not depth:
-                return _script(text[place + 1 : end]), end + 1
+                return _script(text[position + 1 : end]), end + 1
         return None
-    match = _INDEX.match(text, place)
+    match = _INDEX.match(text, position)
     return (_script(match[0]), match.end()) if match else None
 
 

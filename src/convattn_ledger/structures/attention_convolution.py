@@ -88,7 +88,7 @@ def attention_convolution(
     """
     x, theta = as_array(x, "x"), as_array(theta, "theta")
     keys, queries = as_array(keys, "keys"), as_array(queries, "queries")
-    if any(part.ndim != 3 or part.shape[0] != x.shape[0] for part in (x, keys, queries)):
+    if any(array.ndim != 3 or array.shape[0] != x.shape[0] for array in (x, keys, queries)):
         raise ValueError(
             f"x.shape={x.shape}, keys.shape={keys.shape}, queries.shape={queries.shape}, but each "
             "should be (batch, entries, features) with the same batch; add a batch axis with "

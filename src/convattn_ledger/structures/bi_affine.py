@@ -105,7 +105,7 @@ def bi_affine_scores(
     dtype = accumulation_dtype(keys, queries, *terms)
 
     def product(formula: str, *factors: Array) -> Array:
-        return jnp.einsum(formula, *(part.astype(dtype) for part in factors), precision=HIGHEST)
+        return jnp.einsum(formula, *(array.astype(dtype) for array in factors), precision=HIGHEST)
 
     scores = jnp.zeros((len(keys), len(terms[0]), keys.shape[1], queries.shape[1]), dtype)
     if parameters.bilinear is not None:

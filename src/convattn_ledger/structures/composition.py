@@ -135,12 +135,12 @@ def _every_product(
 
 def _members(basis: SparseBasis) -> list[scipy.sparse.csr_array]:
     """The matrices in SciPy's compressed rows, in 64 bits."""
-    values, *places = (
-        np.asarray(part) for part in (basis.values, basis.bases, basis.keys, basis.queries)
+    values, *indices = (
+        np.asarray(array) for array in (basis.values, basis.bases, basis.keys, basis.queries)
     )
     wide = values.astype(np.int64 if values.dtype.kind in "iu" else np.float64)
-    own = [places[0] == k for k in range(basis.size)]
+    own = [indices[0] == k for k in range(basis.size)]
     return [
-        scipy.sparse.csr_array((wide[k], (places[1][k], places[2][k])), basis.shape[1:])
+        scipy.sparse.csr_array((wide[k], (indices[1][k], indices[2][k])), basis.shape[1:])
         for k in own
     ]

@@ -92,8 +92,10 @@ def invert_mixed_product(family: Any, phi: Any) -> Shaped[Tensor, "size *paramet
         phi = _as_fractions(phi)
     else:
         family, phi = (
-            jnp.asarray(np.asarray(part, float), float) if _is_exact(part) else as_array(part, name)
-            for part, name in ((family, "family"), (phi, "phi"))
+            jnp.asarray(np.asarray(array, float), float)
+            if _is_exact(array)
+            else as_array(array, name)
+            for array, name in ((family, "family"), (phi, "phi"))
         )
     dual = dual_basis(family)
     axes = dual.ndim - 1

@@ -85,7 +85,7 @@ def column_softmax(
         if keep is None or isinstance(keep, jax.core.Tracer) or np.asarray(keep).any(-2).all():
             continue
         blanks = ~np.asarray(keep).any(-2)
-        *batch, column = (int(part) for part in np.argwhere(blanks)[0])
+        *batch, column = (int(index) for index in np.argwhere(blanks)[0])
         within = f" of scores[{', '.join(map(str, batch))}]" if batch else ""
         raise ValueError(
             f"column {column}{within} is masked everywhere, so its softmax is 0/0, not weights "

@@ -32,10 +32,10 @@ def mixed_product(a: Any, b: Any) -> Tensor:
     >>> mixed_product([[1, 0], [0, 1]], [[5, 6, 7], [8, 9, 10]]).tolist()
     [[5, 6, 7], [8, 9, 10]]
     """
-    exact = any(isinstance(part, np.ndarray) and part.dtype == object for part in (a, b))
+    exact = any(isinstance(array, np.ndarray) and array.dtype == object for array in (a, b))
     left, right = (
-        np.asarray(part, object) if exact else as_array(part, name)
-        for part, name in ((a, "a"), (b, "b"))
+        np.asarray(array, object) if exact else as_array(array, name)
+        for array, name in ((a, "a"), (b, "b"))
     )
     if not left.shape or left.shape[:1] != right.shape[:1]:
         raise ValueError(

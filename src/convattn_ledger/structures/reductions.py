@@ -129,4 +129,4 @@ def _arrays(*operands: tuple[str, Any], **sizes: int) -> list[Array]:
 def _einsum(formula: str, *operands: Array) -> Num[Array, "..."]:
     """The contraction, summed in at least float32."""
     dtype = accumulation_dtype(*operands)
-    return jnp.einsum(formula, *(part.astype(dtype) for part in operands), precision=HIGHEST)
+    return jnp.einsum(formula, *(array.astype(dtype) for array in operands), precision=HIGHEST)

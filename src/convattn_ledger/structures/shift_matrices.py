@@ -22,8 +22,8 @@ def shift_matrix(
     [[0, 1, 0], [0, 0, 1], [0, 0, 0]]
     """
     sides, target = np.array(grid), np.array(shift)
-    places = np.array(list(product(*map(range, grid))))
-    differences = places[None] - places[:, None]
+    nodes = np.array(list(product(*map(range, grid))))
+    differences = nodes[None] - nodes[:, None]
     if torus:
         return ((differences - target) % sides == 0).all(-1).astype(np.int64)
     return (differences == target).all(-1).astype(np.int64)

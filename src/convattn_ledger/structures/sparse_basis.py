@@ -106,7 +106,7 @@ def sparse_basis(matrices: Any, dtype: DTypeLike | None = None) -> SparseBasis:
         )
     rows, columns = parts[0][2]
     bases = np.concatenate([np.full(len(values), k) for k, (values, _, _) in enumerate(parts)])
-    keys, queries = np.concatenate([places for _, places, _ in parts], axis=1)
+    keys, queries = np.concatenate([indices for _, indices, _ in parts], axis=1)
     values = jnp.concatenate([as_array(values, "matrices") for values, _, _ in parts])
     values = values if dtype is None else values.astype(dtype)
     return basis_from_entries(values, bases, keys, queries, (len(parts), rows, columns))
@@ -125,7 +125,7 @@ def basis_from_entries(
     >>> basis_from_entries(*entries, (1, 2, 2)).matrices().tolist()
     [[[0, 0], [3, 0]]]
     """
-    k, m, n = (jnp.asarray(part, jnp.int32) for part in (bases, keys, queries))
+    k, m, n = (jnp.asarray(array, jnp.int32) for array in (bases, keys, queries))
     return SparseBasis(values, k, m, n, shape)
 
 
@@ -138,5 +138,5 @@ def _entries(matrix: Any) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
         coordinates = compressed.tocoo()
         return coordinates.data, np.stack([coordinates.row, coordinates.col]), matrix.shape
     dense = np.asarray(as_array(matrix, "matrices"))
-    places = np.nonzero(dense)
-    return dense[places], np.stack(places), dense.shape
+    indices = np.nonzero(dense)
+    return dense[indices], np.stack(indices), dense.shape

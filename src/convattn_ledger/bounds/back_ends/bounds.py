@@ -148,7 +148,7 @@ def evaluate_values(
     """The bound, `last` being the error of bias and cast, and `floor` what the cast loses."""
     tokens = patchify(images, layer.patch_size)
     pair, underflow = value_majorants(layer, tokens, grid, roundings)
-    majorant, error = (part.reshape(*tokens.shape[:-1], -1) for part in pair)
+    majorant, error = (array.reshape(*tokens.shape[:-1], -1) for array in pair)
     largest = majorant
     if layer.bias is not None:
         largest += jnp.broadcast_to(jnp.abs(layer.bias), majorant.shape)
