@@ -91,8 +91,8 @@ def rank_and_identification(run: Run) -> str:
         rank = fmpz_mat(scores.tolist()).rank()
         require(rank <= 3, f"case {case}: rank {rank} of an 8 × 7 matrix of scores")
         reached += rank == 3
-        left, right = (np.column_stack([part, np.ones(len(part), int)]) for part in (x, y))
-        grams = [fmpq_mat(fmpz_mat((part.T @ part).tolist())) for part in (left, right)]
+        left, right = (np.column_stack([points, np.ones(len(points), int)]) for points in (x, y))
+        grams = [fmpq_mat(fmpz_mat((matrix.T @ matrix).tolist())) for matrix in (left, right)]
         if 0 in (gram.det() for gram in grams):
             continue
         middle = fmpq_mat(fmpz_mat((left.T @ scores @ right).tolist()))

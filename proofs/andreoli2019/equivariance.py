@@ -100,7 +100,7 @@ def differences_and_span(run: Run) -> str:
     """A function of n - m is a combination; one entry changed, where it has company, is none."""
     for grid, torus in product(GRIDS, (False, True)):
         shifts, matrices = matrices_of(grid, torus=torus)
-        places = list(product(*map(range, grid)))
+        nodes = list(product(*map(range, grid)))
         theta = run.rng(*grid).integers(-9, 10, (len(shifts), 2, 3))
         value = dict(zip(shifts, theta, strict=True))
 
@@ -108,7 +108,7 @@ def differences_and_span(run: Run) -> str:
             steps = (b - a for a, b in zip(m, n, strict=True))
             return tuple(s % side if torus else s for s, side in zip(steps, grid, strict=True))
 
-        phi = np.array([[value[difference(m, n)] for n in places] for m in places])
+        phi = np.array([[value[difference(m, n)] for n in nodes] for m in nodes])
         if (phi != np.einsum("kmn,kpq->mnpq", matrices, theta)).any():
             raise EvidenceFailed(f"grid {grid}, torus {torus}: Σ A_d ⊗ Θ_d is another tensor")
         for shift, matrix in zip(shifts, matrices, strict=True):
@@ -127,9 +127,9 @@ def equipollent_sums(run: Run) -> str:
     """Summing the unit matrices a_h of equipollent pairs yields a shift matrix, as printed."""
     for grid in GRIDS:
         shifts, matrices = matrices_of(grid)
-        places = list(product(*map(range, grid)))
-        sums = {shift: np.zeros((len(places),) * 2, np.int64) for shift in shifts}
-        for (i, m), (j, n) in product(enumerate(places), enumerate(places)):
+        nodes = list(product(*map(range, grid)))
+        sums = {shift: np.zeros((len(nodes),) * 2, np.int64) for shift in shifts}
+        for (i, m), (j, n) in product(enumerate(nodes), enumerate(nodes)):
             sums[tuple(b - a for a, b in zip(m, n, strict=True))][i, j] += 1
         if any((sums[d] != a).any() for d, a in zip(shifts, matrices, strict=True)):
             raise EvidenceFailed(f"grid {grid}: the sums are other matrices")
@@ -216,8 +216,8 @@ def locality(run: Run) -> str:
         shifts, matrices = matrices_of(grid)
         theta = run.rng(*grid).integers(1, 9, len(shifts))
         lengths = np.array([max(map(abs, shift)) for shift in shifts])
-        places = np.array(list(product(*map(range, grid))))
-        distance = np.abs(places[None] - places[:, None]).max(-1)
+        nodes = np.array(list(product(*map(range, grid))))
+        distance = np.abs(nodes[None] - nodes[:, None]).max(-1)
         for radius in range(max(grid)):
             local = np.einsum("k,kmn->mn", theta * (lengths <= radius), matrices)
             if ((local != 0) != (distance <= radius)).any():

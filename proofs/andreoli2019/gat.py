@@ -172,8 +172,8 @@ def on_images(run: Run) -> str:
     float64 and in the layer's dtype; the bounds are added.
     """
     pixels = whole_images(run)[:2, 12:18, 12:18].reshape(2, 36, 3)
-    places = np.stack(np.unravel_index(np.arange(36), (6, 6)), axis=1)
-    mask = np.abs(places[:, None] - places[None]).max(axis=-1) <= 1
+    positions = np.stack(np.unravel_index(np.arange(36), (6, 6)), axis=1)
+    mask = np.abs(positions[:, None] - positions[None]).max(axis=-1) <= 1
     rng = run.rng("weights")
     theta = rng.integers(-2, 3, (2, 3, 4))
     own, other = rng.integers(-2, 3, (2, 2, 4)) / 2**10

@@ -218,11 +218,11 @@ def walks(steps: list[np.ndarray]) -> np.ndarray:
     """Walk by walk: the sum over all ways from m to n of the product of the weights."""
     nodes = range(len(steps[0]))
     counts = np.zeros((len(nodes), len(nodes)), np.int64)
-    for places in product(nodes, repeat=len(steps) + 1):
+    for path in product(nodes, repeat=len(steps) + 1):
         weight = 1
-        for graph, a, b in zip(steps, places, places[1:], strict=False):
+        for graph, a, b in zip(steps, path, path[1:], strict=False):
             weight *= int(graph[a, b])
-        counts[places[0], places[-1]] += weight
+        counts[path[0], path[-1]] += weight
     return counts
 
 

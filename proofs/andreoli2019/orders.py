@@ -98,9 +98,9 @@ def in_four_dtypes(run: Run) -> str:
         x = rng.integers(-bound, bound + 1, (2, inputs, in_channels))
         if dtype == "float16":  # at most 42·16·16·4 < 65504
             theta = theta % 5
-        operands = [part.astype(object) for part in (x, matrices, theta)]
+        operands = [array.astype(object) for array in (x, matrices, theta)]
         exact = eq4(*operands)
-        majorant = eq4(*(abs(part) for part in operands))
+        majorant = eq4(*(abs(array) for array in operands))
         working = unit_roundoff("float64" if dtype == "float64" else "float32")
         worst = 0.0
         for order, (first, second) in lengths.items():

@@ -72,8 +72,8 @@ def written_out(basis: Any) -> np.ndarray:
         return np.asarray(basis.array)
     dense = np.zeros((basis.size, basis.inputs, basis.outputs), np.int64)
     if hasattr(basis, "values"):
-        places = (np.asarray(part) for part in (basis.bases, basis.keys, basis.queries))
-        dense[tuple(places)] = np.asarray(basis.values)
+        indices = (np.asarray(array) for array in (basis.bases, basis.keys, basis.queries))
+        dense[tuple(indices)] = np.asarray(basis.values)
     else:
         dense[basis.entries()] = 1
     return dense

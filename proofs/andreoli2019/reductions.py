@@ -198,7 +198,9 @@ def free_numbers(run: Run) -> str:
         mix, channel = rng.integers(-9, 10, (h, k)), rng.integers(-9, 10, (h, p * q))
         by_mix = np.einsum("kl,hr->hlkr", np.eye(k, dtype=np.int64), channel)
         by_channel = np.einsum("hk,rs->hskr", mix, np.eye(p * q, dtype=np.int64))
-        derivative = np.concatenate([part.reshape(-1, k * p * q) for part in (by_mix, by_channel)])
+        derivative = np.concatenate(
+            [array.reshape(-1, k * p * q) for array in (by_mix, by_channel)]
+        )
         free = exact_rank(derivative)
         if len(derivative) != h * (k + p * q) or free != h * (k + p * q - h):
             raise EvidenceFailed(f"K, PQ, H = {k, p * q, h}: {free} of {len(derivative)} are free")
@@ -206,7 +208,9 @@ def free_numbers(run: Run) -> str:
         one, two, three = (np.eye(n, dtype=np.int64) for n in (k, p, q))
         by_first = np.einsum("kl,ps,pq->lskpq", one, two, second)
         by_second = np.einsum("kp,ps,qr->srkpq", first, two, three)
-        derivative = np.concatenate([part.reshape(-1, k * p * q) for part in (by_first, by_second)])
+        derivative = np.concatenate(
+            [array.reshape(-1, k * p * q) for array in (by_first, by_second)]
+        )
         depth = exact_rank(derivative)
         if len(derivative) != k * p + p * q or depth != k * p + p * q - p:
             raise EvidenceFailed(f"K, P, Q = {k, p, q}: {depth} of {len(derivative)} are free")

@@ -104,7 +104,7 @@ def tangents(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     rows, columns = np.eye(p, dtype=int), np.eye(q, dtype=int)
     moved = [np.multiply.outer(rows[i], right[:, d]) for i in range(p) for d in range(width)]
     moved += [np.multiply.outer(left[:, d], columns[j]) for j in range(q) for d in range(width)]
-    return np.array([part.ravel() for part in moved])
+    return np.array([tangent.ravel() for tangent in moved])
 
 
 def of_full_rank(rng: np.random.Generator, rows: int, columns: int) -> np.ndarray:
@@ -221,8 +221,8 @@ def key_bias(run: Run) -> str:
             raise EvidenceFailed(f"case {case}: the biases do not give the four terms")
         without = ContentScores(query, key, for_queries, None, scaled=False).scores(y, x)
         weights = [
-            exact_column_softmax(np.asarray(part)[0, 0])
-            for part in (scores, without.swapaxes(2, 3))
+            exact_column_softmax(np.asarray(array)[0, 0])
+            for array in (scores, without.swapaxes(2, 3))
         ]
         require((weights[0] == weights[1]).all(), f"case {case}: the bias of the keys matters")
     return "3 cases: four terms, and no weight changes with the bias of the keys"
@@ -247,15 +247,15 @@ def on_images(run: Run) -> str:
         scores = content.scores(tokens, tokens)
         weights = attention_weights(scores, jnp.broadcast_to(mask.T, scores.shape))
         layer = multi_head_self_attention(tokens, weights, value, output)
-        parts = as_attention_convolution(content, value, output, mask)
-        wide = [part.astype(jnp.float32) for part in (tokens, query, key, value, output)]
+        converted = as_attention_convolution(content, value, output, mask)
+        wide = [array.astype(jnp.float32) for array in (tokens, query, key, value, output)]
         projected = [
-            jnp.einsum("btp,hpd->bthd", wide[0], part, precision="highest") for part in wide[1:4]
+            jnp.einsum("btp,hpd->bthd", wide[0], array, precision="highest") for array in wide[1:4]
         ]
         with jax.default_matmul_precision("highest"):
             theirs = jax.nn.dot_product_attention(*projected, is_causal=True)
         theirs = jnp.einsum("bthd,hdq->btq", theirs, wide[4], precision="highest")
-        return layer, self_attention_convolution(tokens, *parts), theirs
+        return layer, self_attention_convolution(tokens, *converted), theirs
 
     scores = np.stack([pixels[0] @ k @ (pixels[0] @ q).T for q, k in zip(query, key, strict=True)])
     theta = np.einsum("hpd,hdq->hpq", value, output).astype(float)
@@ -268,8 +268,8 @@ def on_images(run: Run) -> str:
         )
     summary = []
     for dtype in DTYPES:
-        maps = [jnp.asarray(part / 2**7, dtype) for part in (query, key)]
-        maps += [jnp.asarray(part, dtype) for part in (value, output)]
+        maps = [jnp.asarray(array / 2**7, dtype) for array in (query, key)]
+        maps += [jnp.asarray(array, dtype) for array in (value, output)]
         results = three(jnp.asarray(pixels, dtype), *maps)
         for name, out in zip(("layer", "convolution", "JAX"), results, strict=True):
             wide = dtype == "float64" and name != "JAX"

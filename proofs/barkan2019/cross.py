@@ -87,9 +87,9 @@ def the_seam(run: Run) -> str:
                 together = exact_convolution(
                     joined_image(first, second, gap), kernel, dilation=dilation
                 )
-                parts = together[:, :, :5], together[:, :, 5 + gap :]
-                for part, each, reach in zip(parts, alone, needed, strict=True):
-                    if bool((part == each).all()) != (gap >= reach):
+                halves = together[:, :, :5], together[:, :, 5 + gap :]
+                for half, each, reach in zip(halves, alone, needed, strict=True):
+                    if bool((half == each).all()) != (gap >= reach):
                         raise EvidenceFailed(
                             f"width {width}, dilation {dilation}, gap {gap}: equal is not "
                             f"{gap >= reach}"
@@ -117,9 +117,9 @@ def the_default_gap(run: Run) -> str:
     columns = 10 + gap
     square = np.asarray(scores).reshape(2, columns, 2, columns)
     for start, each in ((0, first), (5 + gap, second)):
-        part = slice(start, start + 5)
+        span = slice(start, start + 5)
         alone = np.asarray(scores_of(parameters, each)[0]).reshape(2, 5, 2, 5)
-        if (square[:, part, :, part] != alone).any():
+        if (square[:, span, :, span] != alone).any():
             raise EvidenceFailed(f"gap {gap}: the scores of the image at {start} differ from alone")
     between = np.zeros((2, columns), bool)
     between[:, 5 : 5 + gap] = True
@@ -131,8 +131,8 @@ def the_default_gap(run: Run) -> str:
         jnp.asarray(kernel[None], jnp.float32), position=EvenBias(other)
     )
     features = jax.jit(lambda *args: cross_attentive_features(*args))(copier, first, second)
-    for part, each in zip(features, (second, first), strict=True):
-        if (np.asarray(part) != exact_convolution(np.asarray(each, np.int64), kernel)).any():
+    for feature, each in zip(features, (second, first), strict=True):
+        if (np.asarray(feature) != exact_convolution(np.asarray(each, np.int64), kernel)).any():
             raise EvidenceFailed("the features are not the other image's convolution")
     return f"2 × 4 filters, gap {gap}: x and z score as alone, masked gap; each can read the other"
 

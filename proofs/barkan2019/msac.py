@@ -80,8 +80,8 @@ def msac_is_sac(run: Run) -> str:
     if single.kernel_size != (2, 3) or single.heads != 4:
         raise EvidenceFailed(f"a SAC of {single.kernel_size} with {single.heads} heads")
     scores_of = jax.jit(lambda *args: attention_scores(*args))
-    parts = [np.asarray(scores_of(scale, images)[0]) for scale in scales]
-    if (np.asarray(scores_of(single, images)[0]) != np.concatenate(parts, axis=1)).any():
+    scores = [np.asarray(scores_of(scale, images)[0]) for scale in scales]
+    if (np.asarray(scores_of(single, images)[0]) != np.concatenate(scores, axis=1)).any():
         raise EvidenceFailed("the scores of the larger filters differ")
     hard = EvenBias(jnp.full((2, 1, 1), 128.0))  # one-hot in float32
     plain = {"query": None, "key": None, "position": hard}

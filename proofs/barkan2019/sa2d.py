@@ -77,7 +77,7 @@ def equations(run: Run) -> str:
     bias = rng.integers(-9, 10, (2, 3, 4))
     parameters = SelfAttentiveParameters(
         jnp.zeros((2, 1, 1, 2, 1)),
-        *(jnp.asarray(part, jnp.float32) for part in (query, key)),
+        *(jnp.asarray(array, jnp.float32) for array in (query, key)),
         EvenBias(jnp.asarray(bias, jnp.float32)),
     )
     scores = np.asarray(
@@ -86,7 +86,7 @@ def equations(run: Run) -> str:
         )[0]
     )
     for head in range(2):
-        projected = (image @ part[head, 0, 0] for part in (query, key))
+        projected = (image @ array[head, 0, 0] for array in (query, key))
         expected = printed_scores(*projected, bias[head])
         if (scores[0, head] != expected.astype(float)).any():
             raise EvidenceFailed(f"head {head}: {scores[0, head].tolist()}")
@@ -145,9 +145,9 @@ def reflected(image: np.ndarray, axis: int) -> np.ndarray:
 def layers_commute_with_reflections(run: Run) -> str:
     """S(PX) = P S(X) P for 1 × 1 heads with content, in integers: so the layer commutes with P."""
     rng = run.rng("parameters")
-    parts = [jnp.asarray(rng.integers(-3, 4, (3, 1, 1, 2, 4)), jnp.float32) for _ in range(2)]
+    filters = [jnp.asarray(rng.integers(-3, 4, (3, 1, 1, 2, 4)), jnp.float32) for _ in range(2)]
     table = EvenBias(jnp.asarray(rng.integers(-9, 10, (3, 3, 4)), jnp.float32))
-    parameters = SelfAttentiveParameters(jnp.zeros((3, 1, 1, 2, 1)), *parts, table)
+    parameters = SelfAttentiveParameters(jnp.zeros((3, 1, 1, 2, 1)), *filters, table)
     scores_of = jax.jit(lambda *args: attention_scores(*args))
     image = rng.integers(-3, 4, (1, 3, 4, 2))
 

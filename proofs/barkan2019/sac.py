@@ -180,7 +180,7 @@ def one_by_one(run: Run) -> str:
         jnp.asarray(rng.integers(-3, 4, shape), jnp.float32)
         for shape in ((2, 3, 4, 2), (2, 2, 4), (2, 2, 4), (2, 2, 5), (2, 5, 6), (2, 3, 4))
     )
-    filters = (part[:, None, None] for part in (value, query, key))
+    filters = (array[:, None, None] for array in (value, query, key))
     parameters = SelfAttentiveParameters(*filters, EvenBias(table), output)
     results = (
         jax.jit(self_attention_2d)(parameters, images),
@@ -205,8 +205,8 @@ def two_merges(run: Run) -> str:
         merge=jnp.asarray(merge, jnp.float32),
     )
     result = jax.jit(self_attentive_convolution)(parameters, jnp.asarray(image, jnp.float32))
-    parts = [exact_convolution(image, each) for each in (*values, ordinary)]
-    joined = np.concatenate(parts, axis=-1)
+    outputs = [exact_convolution(image, each) for each in (*values, ordinary)]
+    joined = np.concatenate(outputs, axis=-1)
     one = np.concatenate([output.reshape(12, 6) @ merge[:6], merge[6:]])
     if joined.shape[-1] != 18 or (np.asarray(result) != joined @ one).any():
         raise EvidenceFailed(f"{joined.shape[-1]} channels, and the results differ")
@@ -233,10 +233,10 @@ def grids_under_stride(run: Run) -> str:
     plain = replace(parameters, position=None)
     products = scores(plain, (5, 6, 5, 6))[::2, ::3, ::2, ::3]
     bias = np.asarray(table.values)[0]
-    for place in np.ndindex(coarse.shape):
-        i, j, r, t = place
-        if coarse[place] != products[place] + bias[abs(i - r), abs(j - t)]:
-            raise EvidenceFailed(f"coarse grid, (i, j, r, t) = {place}: {coarse[place]}")
+    for index in np.ndindex(coarse.shape):
+        i, j, r, t = index
+        if coarse[index] != products[index] + bias[abs(i - r), abs(j - t)]:
+            raise EvidenceFailed(f"coarse grid, (i, j, r, t) = {index}: {coarse[index]}")
     return "5 × 6 pixels, stride (2, 3): keys on all pixels, and on the coarse grid"
 
 

@@ -82,7 +82,7 @@ def four_axes(run: Run) -> str:
     scores = rng.integers(-3, 4, (3, 4, 3, 4))  # r, t, i, j
     together = rows_of_weights(scores.reshape(12, 12).T)
     alone = [exact_softmax(scores[:, t].reshape(3, 12).T) for t in range(4)]
-    totals = set(sum(part.sum(axis=1) for part in alone).tolist())
+    totals = set(sum(array.sum(axis=1) for array in alone).tolist())
     if set(together.sum(axis=1).tolist()) != {1} or totals != {4}:
         raise EvidenceFailed(f"together {together.sum(axis=1).tolist()}, over r alone {totals}")
     return "N × M = 3 × 4: sums of one over (r, t), of four over r alone"

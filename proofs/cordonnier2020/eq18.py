@@ -48,16 +48,16 @@ def gaussian_exactly(run: Run) -> str:
         rng = run.rng(case)
         alpha, twice = 4 * int(rng.integers(1, 3)), rng.integers(-5, 6, 2)
         height, width = (int(n) for n in rng.integers(2, 5, 2))
-        places = np.array([(row, column) for row in range(height) for column in range(width)])
-        shifts = (places[None] - places[:, None]).reshape(-1, 2)
+        positions = np.array([(row, column) for row in range(height) for column in range(width)])
+        shifts = (positions[None] - positions[:, None]).reshape(-1, 2)
         target = np.asarray(printed_target(jnp.array([alpha]), jnp.asarray(twice[None] / 2)))[0]
         products = printed_features(shifts) @ target
         if (products != np.rint(products)).any():
             raise EvidenceFailed(f"case {case}: v·r_δ is no integer, as {products}")
-        softmax = exact_softmax(products.astype(int).reshape(len(places), -1))
-        for q, query in enumerate(places.tolist()):
+        softmax = exact_softmax(products.astype(int).reshape(len(positions), -1))
+        for q, query in enumerate(positions.tolist()):
             bells = []
-            for key in places.tolist():
+            for key in positions.tolist():
                 away = [
                     Fraction(k - a) - Fraction(int(c), 2)
                     for k, a, c in zip(key, query, twice, strict=True)

@@ -58,12 +58,12 @@ def permuted_exactly(run: Run) -> str:
     cases = 5 if run.quick else 25
     for case in range(cases):
         rng = run.rng(case)
-        tokens, positions = (jnp.asarray(part) for part in rng.integers(-2, 3, (2, 6, 3)))
-        query, key, value = (jnp.asarray(part) for part in rng.integers(-1, 2, (3, 3, 2)))
+        tokens, positions = (jnp.asarray(array) for array in rng.integers(-2, 3, (2, 6, 3)))
+        query, key, value = (jnp.asarray(array) for array in rng.integers(-1, 2, (3, 3, 2)))
         order = rng.permutation(6)
 
         def attend(tokens: Any, scores: Any, value: Any = value) -> np.ndarray:
-            return exact_self_attention(*(np.asarray(part) for part in (tokens, scores, value)))
+            return exact_self_attention(*(np.asarray(array) for array in (tokens, scores, value)))
 
         before = attend(tokens, content_scores(tokens, query, key))[order]
         after = attend(tokens[order], content_scores(tokens[order], query, key))

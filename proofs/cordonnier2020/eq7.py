@@ -38,7 +38,7 @@ def four_terms_exactly(run: Run) -> str:
         rng = run.rng(case)
         tokens, positions = rng.integers(-9, 10, (2, 5, 4))
         query, key = rng.integers(-9, 10, (2, 4, 3))
-        arrays = [jnp.asarray(part) for part in (tokens, positions, query, key)]
+        arrays = [jnp.asarray(array) for array in (tokens, positions, query, key)]
         terms = absolute_score_terms(*arrays)
         for name, term, left, right in zip(
             terms._fields,
@@ -81,18 +81,18 @@ def four_terms_on_images(run: Run) -> str:
     images = whole_images(run)
     count, height, width, features = images.shape
     tokens = images.reshape(count, height * width, features)
-    places = np.stack(np.unravel_index(np.arange(height * width), (height, width)), axis=-1)
-    positions = np.concatenate([places, np.ones((height * width, 1), int)], axis=-1)
+    coordinates = np.stack(np.unravel_index(np.arange(height * width), (height, width)), axis=-1)
+    positions = np.concatenate([coordinates, np.ones((height * width, 1), int)], axis=-1)
     query, key = run.rng("weights").integers(-1, 2, (2, features, 2))
     left, right = np.abs(query).sum(0), np.abs(key).sum(0)
     largest = int((tokens.max() + positions.max()) ** 2 * left @ right)
 
     @jax.jit
-    def distance(pixels, places, query, key, reach):
-        direct = position_added_scores(pixels, places, query, key)
-        terms = absolute_score_terms(pixels, places, query, key)
+    def distance(pixels, coordinates, query, key, reach):
+        direct = position_added_scores(pixels, coordinates, query, key)
+        terms = absolute_score_terms(pixels, coordinates, query, key)
         total = terms[0] + terms[1] + terms[2] + terms[3]
-        wide = [each.astype(jnp.float64) for each in (pixels + 0.0, places, query, key)]
+        wide = [each.astype(jnp.float64) for each in (pixels + 0.0, coordinates, query, key)]
         sums = wide[0] + wide[1]
         magnitude = position_added_scores(sums, 0 * sums, abs(wide[2]), abs(wide[3]))
         gap = abs(total.astype(jnp.float64) - direct.astype(jnp.float64))
@@ -104,7 +104,7 @@ def four_terms_on_images(run: Run) -> str:
         exact = largest * roundoff <= 1
         stages = (1 + gamma(features + 1, roundoff)) ** 2 * (1 + gamma(3, roundoff))
         reach = 0.0 if exact else 2 * ((1 + roundoff) ** 3 * stages - 1) * (1 + 2.0**-20)
-        weights = [jnp.asarray(part / 2**6, dtype) for part in (query, key)]
+        weights = [jnp.asarray(array / 2**6, dtype) for array in (query, key)]
         gaps = [
             distance(jnp.asarray(each, dtype), jnp.asarray(positions, dtype), *weights, reach)
             for each in tokens

@@ -45,8 +45,8 @@ from convattn_ledger.evidence.scores import relative_score_terms
 
 def shifts_of(height: int, width: int) -> np.ndarray:
     """k - q for every pair of pixels, `[q, k, 2]`."""
-    places = np.stack(np.unravel_index(np.arange(height * width), (height, width)), axis=-1)
-    return places[None] - places[:, None]
+    positions = np.stack(np.unravel_index(np.arange(height * width), (height, width)), axis=-1)
+    return positions[None] - positions[:, None]
 
 
 def scores_of_a_key(run: Run) -> str:
@@ -60,7 +60,7 @@ def scores_of_a_key(run: Run) -> str:
         relative = table[shifts[..., 0] + 2, shifts[..., 1] + 3]
         query, key = rng.integers(-3, 4, (2, 2, 4))
         position_key, u, v = rng.integers(-3, 4, (3, 4)), *rng.integers(-3, 4, (2, 4))
-        arrays = [jnp.asarray(part) for part in (relative, query, key, position_key, u, v)]
+        arrays = [jnp.asarray(array) for array in (relative, query, key, position_key, u, v)]
         scores = np.asarray(sum(relative_score_terms(jnp.asarray(tokens), *arrays)))
         without = np.asarray(sum(relative_score_terms(jnp.zeros((12, 2), int), *arrays)))
         by_all: dict[tuple[int, ...], set[int]] = {}
@@ -138,8 +138,8 @@ def translated_images(run: Run) -> str:
     count, height, width, channels = images.shape
     grid = bare_grid(images)
     rolled = np.roll(images, (3, 5), axis=(1, 2))
-    places = np.arange(height * width).reshape(height, width)
-    stay, go = places[: height - 3, : width - 5].ravel(), places[3:, 5:].ravel()
+    indices = np.arange(height * width).reshape(height, width)
+    stay, go = indices[: height - 3, : width - 5].ravel(), indices[3:, 5:].ravel()
     rng = run.rng("weights")
     query, key, u = rng.integers(-1, 2, (1, 3, 3)), rng.integers(-1, 2, (1, 3, 3)), np.ones((1, 3))
 
@@ -148,12 +148,12 @@ def translated_images(run: Run) -> str:
         table = positional.positional_scores(grid)
         scores, moved = (content.scores(pixels, pixels) + table for pixels in (here, there))
         same = scores[0, 0][np.ix_(stay, stay)] == moved[0, 0][np.ix_(go, go)]
-        zero = places[0, 0], places[1, 1]
+        zero = indices[0, 0], indices[1, 1]
         return (~same).sum(), scores[0, 0][zero[0], zero[0]] != scores[0, 0][zero[1], zero[1]]
 
     for dtype in DTYPES:
         content = ContentScores(
-            *(jnp.asarray(part, dtype) for part in (query, key, u)), scaled=False
+            *(jnp.asarray(array, dtype) for array in (query, key, u)), scaled=False
         )
         positional = QuadraticEncoding(jnp.ones(1, dtype), jnp.zeros((1, 2), dtype))
         vary = False

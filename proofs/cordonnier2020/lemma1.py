@@ -113,8 +113,8 @@ def border_rows(run: Run) -> str:
         ):
             empty = sum(
                 not all(
-                    -before <= place + step < side + after
-                    for place, step, side, (before, after) in zip(
+                    -before <= position + step < side + after
+                    for position, step, side, (before, after) in zip(
                         query, shift, (height, width), ring, strict=True
                     )
                 )

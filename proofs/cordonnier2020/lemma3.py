@@ -197,8 +197,8 @@ def best_maps_on_images(run: Run) -> str:
             )
             output = np.asarray(apply(layer, jnp.asarray(pieces, dtype)), np.float64)
             drift, majorant = (
-                sum(w @ pieces @ np.abs(m) for w, m in zip(part, maps, strict=True))
-                for part in ([w.bound for w in weights], [w.reference + w.bound for w in weights])
+                sum(w @ pieces @ np.abs(m) for w, m in zip(rows, maps, strict=True))
+                for rows in ([w.bound for w in weights], [w.reference + w.bound for w in weights])
             )
             bound = drift + ((1 + sums) * (1 + stored) * (1 + result) - 1) * (drift + majorant)
             errors.append(np.abs(output - pieces))

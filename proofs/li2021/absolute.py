@@ -79,14 +79,14 @@ def forms(offsets) -> np.ndarray:
 def form_is_quadratic(run: Run) -> str:
     """f(q) B_Δ f(k)ᵀ = |q + Δ|² - |k - q - Δ|², in integers, for every pair of positions."""
     features = position_channels(7, 9).reshape(-1, 4)
-    places = features[:, :2]
+    coordinates = features[:, :2]
     offsets = [(0, 0), (1, -1), (-3, 2), (5, 0)]
     for offset, form in zip(offsets, forms(offsets), strict=True):
-        target = places + np.array(offset)
-        distance = ((places[None] - target[:, None]) ** 2).sum(-1)
+        target = coordinates + np.array(offset)
+        distance = ((coordinates[None] - target[:, None]) ** 2).sum(-1)
         if (features @ form @ features.T != (target**2).sum(-1)[:, None] - distance).any():
             raise EvidenceFailed(f"Δ = {offset}: the form is not the quadratic score")
-    return f"{len(offsets)} offsets, all pairs of {len(places)} positions: equal"
+    return f"{len(offsets)} offsets, all pairs of {len(coordinates)} positions: equal"
 
 
 def encoding_on_images(run: Run) -> str:
@@ -143,8 +143,8 @@ def channels_in_the_input(run: Run) -> str:
     offsets, blocks = patch_offsets(3, patch), output_blocks(kernel, patch)
     content = np.pad(cut_tokens(images, patch), [(0, 0), (1, 1), (1, 1), (0, 0)])
     positions = position_channels(*content.shape[1:3])
-    places = np.broadcast_to(positions, (*content.shape[:3], 4))
-    tokens, width = np.concatenate([content, places], axis=-1), content.shape[-1]
+    encodings = np.broadcast_to(positions, (*content.shape[:3], 4))
+    tokens, width = np.concatenate([content, encodings], axis=-1), content.shape[-1]
     heads = len(offsets)
     query, key = np.zeros((2, heads, width + 4, 4))
     query[:, width:], key[:, width:] = forms(offsets), np.eye(4)

@@ -149,8 +149,8 @@ def table_entry(offsets: np.ndarray, side: int) -> np.ndarray:
 def windows(run: Run) -> str:
     """Swin's table: two offsets within a window never share an entry."""
     for side in (4, 7, 12):
-        places = np.array(list(product(range(side), repeat=2)))
-        offsets = places[None] - places[:, None] + side - 1
+        positions = np.array(list(product(range(side), repeat=2)))
+        offsets = positions[None] - positions[:, None] + side - 1
         entries = table_entry(offsets, side)
         pairs = {
             (*o, e)

@@ -114,10 +114,10 @@ def weights_on_images(run: Run, dtypes: tuple[str, ...], heads: tuple) -> str:
         for head, (printed, logit) in enumerate(heads):
             target = grid.query_positions - np.array(printed)
             exists = ((target >= 0) & (target < np.array(grid.keys))).all(axis=1)
-            place = np.ravel_multi_index(tuple(target[exists].T), grid.keys)
+            index = np.ravel_multi_index(tuple(target[exists].T), grid.keys)
             distance = bias_total_variation(logit, keys)
             eq10 = np.full((keys, keys), float((distance / (keys - 1)).mid()))
-            eq10[np.flatnonzero(exists), place] = float((1 - distance).mid())
+            eq10[np.flatnonzero(exists), index] = float((1 - distance).mid())
             eq10[~exists] = 1 / keys
 
             is_there = (grid.key_positions[None] == target[:, None]).all(axis=2)
@@ -131,7 +131,7 @@ def weights_on_images(run: Run, dtypes: tuple[str, ...], heads: tuple) -> str:
             mixture = mixture_within(allowed, tokens, dtype)
             pixels = np.asarray(attended(encoding, head, jnp.asarray(images, dtype)), np.float64)
             shifted = np.where(exists[:, None], 0.0, tokens.mean(axis=0))
-            shifted[exists] = tokens[place]
+            shifted[exists] = tokens[index]
             saturation = np.where(exists[:, None], upper(distance) * tokens.max(), 0.0)
             within(
                 f"{dtype}, pixels", images_as_tokens(pixels), shifted, mixture.bound + saturation

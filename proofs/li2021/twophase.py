@@ -118,7 +118,7 @@ def small_network(run: Run):
     structure, shapes = nnx.split(abstract_model(settings, classes=3, image_size=SIZE))
     rng = run.rng("parameters")
     numbers = jax.tree.map(
-        lambda part: jnp.asarray(rng.normal(size=part.shape) / 2, jnp.float32), shapes
+        lambda leaf: jnp.asarray(rng.normal(size=leaf.shape) / 2, jnp.float32), shapes
     )
     return nnx.merge(structure, numbers), small_images(run)
 

@@ -163,7 +163,7 @@ def finite_values(maps: np.ndarray, power: Fraction, keys: int) -> list:
     """S.finite for e^M = power: one head an offset, and the uniform one."""
     uniform_weight = Fraction(keys) / (power + keys - 1)
     return [
-        *(part / (1 - uniform_weight) for part in maps),
+        *(value_map / (1 - uniform_weight) for value_map in maps),
         -uniform_weight / (1 - uniform_weight) * maps.sum(axis=0),
     ]
 
@@ -180,8 +180,10 @@ def sharp_function(run: Run) -> str:
         for query in queries:
             rows = [total + (power - 1) * tokens[query + offset] for offset in offsets]
             mixed = [row / (power + keys - 1) for row in rows] + [total * Fraction(1, keys)]
-            result = sum(row @ part for row, part in zip(mixed, values, strict=True))
-            expected = sum(tokens[query + o] @ part for o, part in zip(offsets, maps, strict=True))
+            result = sum(row @ value_map for row, value_map in zip(mixed, values, strict=True))
+            expected = sum(
+                tokens[query + o] @ value_map for o, value_map in zip(offsets, maps, strict=True)
+            )
             require(
                 (result == expected).all(), f"n = {keys}, query {query}: {result}, not {expected}"
             )

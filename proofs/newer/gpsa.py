@@ -106,8 +106,8 @@ def positional_scores(alpha: float, centers, keys: tuple[int, int]) -> np.ndarra
 
 def nearest_key(query, center, keys: tuple[int, int]) -> int:
     """The clipped target, row-major; for integer centres."""
-    place = [min(max(q + int(c), 0), n - 1) for q, c, n in zip(query, center, keys, strict=True)]
-    return int(np.ravel_multi_index(tuple(place), keys))
+    nearest = [min(max(q + int(c), 0), n - 1) for q, c, n in zip(query, center, keys, strict=True)]
+    return int(np.ravel_multi_index(tuple(nearest), keys))
 
 
 def positional_rows(run: Run) -> str:
@@ -176,7 +176,7 @@ def gated_rows(run: Run) -> str:
 
 def share_taken_back(maps: np.ndarray, share: Fraction) -> list:
     """W_h/g and the uniform head's -(1-g)/g·ΣW_h."""
-    return [*(part / share for part in maps), -(1 - share) / share * maps.sum(axis=0)]
+    return [*(value_map / share for value_map in maps), -(1 - share) / share * maps.sum(axis=0)]
 
 
 def one_head_more(run: Run) -> str:
@@ -190,9 +190,9 @@ def one_head_more(run: Run) -> str:
         *blocks, uniform = share_taken_back(maps, share)
         for query in np.ndindex(*KEYS):
             attended = [tokens[nearest_key(query, center, KEYS)] for center in centers]
-            expected = sum(x @ part for x, part in zip(attended, maps, strict=True))
+            expected = sum(x @ block for x, block in zip(attended, maps, strict=True))
             gated = [share * x + (1 - share) * mean for x in attended]
-            result = sum(x @ part for x, part in zip(gated, blocks, strict=True)) + mean @ uniform
+            result = sum(x @ block for x, block in zip(gated, blocks, strict=True)) + mean @ uniform
             require(
                 (result == expected).all(), f"g = {share}, query {query}: {result}, not {expected}"
             )

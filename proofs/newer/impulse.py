@@ -81,9 +81,9 @@ def all_drawn(taps: int, draws: int, times: int) -> Fraction:
     return Fraction(ways[draws], taps**draws)
 
 
-def impulses(places: np.ndarray, taps: int) -> np.ndarray:
+def impulses(positions: np.ndarray, taps: int) -> np.ndarray:
     """One unit vector a channel."""
-    return np.eye(taps, dtype=int)[places]
+    return np.eye(taps, dtype=int)[positions]
 
 
 def products(filters: np.ndarray, mixing: np.ndarray) -> np.ndarray:
@@ -103,10 +103,10 @@ def spans(run: Run) -> str:
         dense = products(rng.integers(-(10**6), 10**6, (channels, taps)), mixing)
         if (rank(dense), rank(dense[: enough - 1])) != (enough, enough - 1):
             raise EvidenceFailed(f"case {case}: {channels} dense filters have rank {rank(dense)}")
-        places = rng.integers(0, taps, channels)
-        counts = np.bincount(places, minlength=taps)
+        positions = rng.integers(0, taps, channels)
+        counts = np.bincount(positions, minlength=taps)
         expected = int(np.minimum(counts, inputs).sum())
-        impulse_rank = rank(products(impulses(places, taps), mixing))
+        impulse_rank = rank(products(impulses(positions, taps), mixing))
         require(
             impulse_rank == expected,
             f"case {case}: impulses {counts} have rank {impulse_rank}, not {expected}",

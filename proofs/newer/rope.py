@@ -158,8 +158,8 @@ def price_on_images(run: Run) -> str:
 def row_distance(sharpness: float, target: tuple[int, ...], keys: tuple[int, ...]) -> arb:
     """TV of a row with three dyadic pairs an axis: softmax is a product over the axes; a ball."""
     weight, rotations = arb(1), dyadic_angles(3)
-    for place, count in zip(target, keys, strict=True):
-        terms = [(-arb(sharpness) / 2 * loss(rotations, k - place)).exp() for k in range(count)]
+    for position, count in zip(target, keys, strict=True):
+        terms = [(-arb(sharpness) / 2 * loss(rotations, k - position)).exp() for k in range(count)]
         weight /= sum(terms, arb(0))
     return 1 - weight
 

@@ -71,11 +71,11 @@ def exact_distance(layer, blocks: np.ndarray, keys: int) -> Fraction:
     maps = [[Fraction(entry) for entry in block.ravel().tolist()] for block in output]
     flat = [[int(entry) for entry in block.ravel()] for block in blocks]
     total = Fraction(0)
-    for place in range(len(maps[0])):
+    for entry in range(len(maps[0])):
         for at, block in enumerate(flat):
-            put = sum(v[place] * row[at] / s for v, row, s in zip(maps, rows, sums, strict=True))
-            total += (put - block[place]) ** 2
-        beyond = sum(v[place] / s for v, s in zip(maps, sums, strict=True))
+            put = sum(v[entry] * row[at] / s for v, row, s in zip(maps, rows, sums, strict=True))
+            total += (put - block[entry]) ** 2
+        beyond = sum(v[entry] / s for v, s in zip(maps, sums, strict=True))
         total += (keys - len(flat)) * beyond**2
     return total
 

@@ -234,8 +234,8 @@ def derivative(kind, network: dict, token, positions, query: int, residual: bool
 
 def relative(table, grid) -> np.ndarray:
     """Biases [heads, queries, keys] from those by offset, [heads, 2·rows - 1, 2·columns - 1]."""
-    places = np.array([*np.ndindex(*grid)])
-    row, column = np.moveaxis(places[None] - places[:, None] + np.array(grid) - 1, -1, 0)
+    positions = np.array([*np.ndindex(*grid)])
+    row, column = np.moveaxis(positions[None] - positions[:, None] + np.array(grid) - 1, -1, 0)
     return table[:, row, column]
 
 
@@ -357,8 +357,8 @@ def flax_network(rng: np.random.Generator, heads: Sequence[int]):
             stream = stream + block["fc2"](nnx.gelu(hidden, approximate=False))
         return read(last(stream))
 
-    def balls(*parts) -> tuple:
-        return tuple(exactly(np.asarray(part[...])) for part in parts)
+    def balls(*arrays) -> tuple:
+        return tuple(exactly(np.asarray(array[...])) for array in arrays)
 
     def normed(module) -> tuple:
         return (*balls(module.scale, module.bias), arb(1e-5))
@@ -368,9 +368,9 @@ def flax_network(rng: np.random.Generator, heads: Sequence[int]):
         every = block["attention"]
         maps = {"q": every.query, "k": every.key, "v": every.value, "o": every.out}
         maps |= {"fc1": block["fc1"], "fc2": block["fc2"]}
-        parts = {name: balls(module.kernel, module.bias) for name, module in maps.items()}
-        parts |= {name: normed(block[name]) for name in ("norm1", "norm2")}
-        stored.append(parts | {"bias": exactly(bias), "rotation": exactly(rotation)})
+        parameters = {name: balls(module.kernel, module.bias) for name, module in maps.items()}
+        parameters |= {name: normed(block[name]) for name in ("norm1", "norm2")}
+        stored.append(parameters | {"bias": exactly(bias), "rotation": exactly(rotation)})
     ends = {"embed": balls(embed.kernel, embed.bias), "read": balls(read.kernel, read.bias)}
     return apply, {"blocks": stored, "norm": normed(last), **ends}
 

@@ -254,10 +254,10 @@ def five_heads(taps: int, tap: int, tokens: int) -> list[list[Fraction]]:
     """(d): the exponentials of the biases of the five heads of a tap, by the distance."""
 
     def five(j: int) -> list[Fraction]:
-        parts = (j + 2) * (j + 3), j + 1, 2 * (j + 2), (j + 1) * (j + 3), (j + 1) * (j + 2)
-        return [Fraction(part, j + 3) for part in parts]
+        numerators = (j + 2) * (j + 3), j + 1, 2 * (j + 2), (j + 1) * (j + 3), (j + 1) * (j + 2)
+        return [Fraction(numerator, j + 3) for numerator in numerators]
 
-    others = [Fraction(part, 3 * taps) for part in (3, 1, 1, 3, 2)]
+    others = [Fraction(numerator, 3 * taps) for numerator in (3, 1, 1, 3, 2)]
     own = [z - (taps - 1) * v for z, v in zip(five(0), others, strict=True)]
     rows = [own if e == tap else others for e in range(taps)]
     for e in range(taps, tokens):
@@ -295,13 +295,13 @@ def counted_maps(run: Run) -> str:
         options = {"padding": "CAUSAL", "causal": True, "uniform_weight": float(UNIFORM_WEIGHT)}
         layer = converted(np.ones((count, 1, 1)), "float64", **options)
         weights = np.asarray(jax.jit(lambda layer: attention_maps(layer, (tokens,)).weights)(layer))
-        for head, place in np.ndindex(count + 1, tokens):
-            query = place + count - 1
+        for head, index in np.ndindex(count + 1, tokens):
+            query = index + count - 1
             row = exact_row(query, None if head == count else count - 1 - head)
-            row += [Fraction(0)] * (tokens - 1 - place)
+            row += [Fraction(0)] * (tokens - 1 - index)
             score = log(1 + (query + 1) * (1 / UNIFORM_WEIGHT - 1)) * (head < count)
             bound = Fraction(gamma(34 * score + query + 25, 2.0**-53))
-            for got, exact in zip(weights[head, place].tolist(), row, strict=True):
+            for got, exact in zip(weights[head, index].tolist(), row, strict=True):
                 error = abs(Fraction(got) - exact)
                 require(error <= bound * exact, f"T = {count}, query {query}: {got}, not {exact}")
                 worst = max(worst, float(error / exact) if exact else 0.0)

@@ -96,7 +96,7 @@ def rotary(pairs: int, base: float, heads: int, amplitude: float = 1.0) -> Rotar
     reach = heads // 2
     turns = axial_turns(pairs, base=base)
     looking = rotary_heads(turns, [[d] for d in range(-reach, reach + 1)], jnp.asarray(amplitude))
-    flat = [jnp.concatenate([part, 0 * part[:1]]) for part in (looking.cosine, looking.sine)]
+    flat = [jnp.concatenate([array, 0 * array[:1]]) for array in (looking.cosine, looking.sine)]
     return RotaryEncoding(jnp.concatenate([looking.turns, looking.turns[:1]]), *flat)
 
 

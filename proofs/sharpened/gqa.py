@@ -145,8 +145,8 @@ def projected(run: Run) -> str:
         wild = rng.integers(-9, 10, (4, 3)) * np.array([1, 1, 1, -1])[:, None, None]
         maps = basis @ rng.integers(-9, 10, (4, 2, 3)).astype(object) + wild
         shared = basis @ (left @ maps)
-        parts = sum(basis[:, g, None] * (left @ maps)[:, g, None] for g in (0, 1))
-        for factorized in (shared, parts):
+        one_column_maps = sum(basis[:, g, None] * (left @ maps)[:, g, None] for g in (0, 1))
+        for factorized in (shared, one_column_maps):
             same = (
                 np.tensordot(rows, factorized, (0, 0)) == np.tensordot(rows, maps, (0, 0))
             ).all()

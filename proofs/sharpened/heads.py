@@ -294,9 +294,9 @@ def flattened_axes(
     for pair, difference in product(range(len(kernels)), differences):
         row = []
         for offset in columns:
-            places = [p * o + s for p, o, s in zip(patches, offset, difference, strict=True)]
-            taps = [x // d + b for x, d, b in zip(places, dilations, before, strict=True)]
-            exact = all(x % d == 0 for x, d in zip(places, dilations, strict=True))
+            positions = [p * o + s for p, o, s in zip(patches, offset, difference, strict=True)]
+            taps = [x // d + b for x, d, b in zip(positions, dilations, before, strict=True)]
+            exact = all(x % d == 0 for x, d in zip(positions, dilations, strict=True))
             inside = exact and all(0 <= tap < k for tap, k in zip(taps, sizes, strict=True))
             row.append(int(kernels[(pair, *taps)]) if inside else 0)
         rows.append(row)

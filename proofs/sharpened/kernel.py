@@ -95,7 +95,7 @@ def exact_mixture_layer(
     total: np.ndarray | int = 0
     for row, block in zip(weights, blocks, strict=True):
         mixed = everything + sum(
-            (keys * w * part for w, part in zip(row, shifted, strict=True)), Fraction(0)
+            (keys * w * array for w, array in zip(row, shifted, strict=True)), Fraction(0)
         )
         total = total + (mixed / (keys * (1 + sum(row, Fraction(0))))) @ block
     return np.asarray(total)
@@ -220,12 +220,12 @@ def towards_the_limit(run: Run) -> str:
         if min(min(row) for row in attention) <= 0:
             raise EvidenceFailed(f"ε = {epsilon}: a weight is not positive")
         maps = [flattened[:, 4] - flattened[:, 3] / epsilon, flattened[:, 3] / epsilon]
-        maps = [part * row.sum() for part, row in zip(maps, rows, strict=True)]
+        maps = [value_map * row.sum() for value_map, row in zip(maps, rows, strict=True)]
         rest = sum(np.outer(m, a) for m, a in zip(maps, attention, strict=True)) - targets
         if (rest != epsilon * np.outer(flattened[:, 4], u)).any():
             raise EvidenceFailed(f"ε = {epsilon}: the rest is {rest}")
         rests.append(max(abs(entry) for entry in rest.ravel()))
-        values.append(max(abs(entry) for part in maps for entry in part))
+        values.append(max(abs(entry) for value_map in maps for entry in value_map))
     if not (rests[-1] * 1000 < rests[0] and values[-1] > 1000 * values[0]):
         raise EvidenceFailed(f"the rests are {rests}, the values {values}")
     counts = {

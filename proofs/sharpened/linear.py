@@ -309,14 +309,14 @@ def layers_on_images(run: Run) -> str:
     register = ring_register(taps, rows.shape[1], 0)
     run_layer, attend, comparisons = jax.jit(recurrent_layer), jax.jit(linear_attention), []
     for dtype in DTYPES:
-        typed = (jnp.asarray(part, dtype) for part in (*register, rows))
+        typed = (jnp.asarray(array, dtype) for array in (*register, rows))
         comparisons.append(equal(dtype, run_layer(*typed), expected))
     box = np.ones(4, int)
     phi, psi = completed(box, rows.shape[1])
     require(len(psi) == 29 and np.abs(phi).max() == 1, f"{len(psi)} features, {np.abs(phi).max()}")
     blurred = exact_convolution(rows, causal_kernel(box[:, None, None] * np.eye(3, dtype=int)))
     for dtype in DTYPES[:2]:
-        result = attend(*(jnp.asarray(part, dtype) for part in (phi, psi, rows)))
+        result = attend(*(jnp.asarray(array, dtype) for array in (phi, psi, rows)))
         comparisons.append(f"attention, {equal(dtype, result, blurred)}")
     return f"{len(rows)} rows of 32 tokens, 12 state numbers, then 29 features; " + ", ".join(
         comparisons
@@ -351,13 +351,13 @@ def one_number_too_few(run: Run) -> str:
     for case, (count, inputs, outputs) in enumerate(((2, 1, 1), (3, 2, 2), (4, 3, 4))):
         taps, tokens = draw_taps(run, case, count, inputs, outputs, inputs), 2 * count - 1
         floor, numbers = least_distance(hankel(taps)), count * inputs - 1
-        parts = [np.broadcast_to(x, (tokens, *x.shape)) for x in truncated(taps, numbers)]
+        arrays = [np.broadcast_to(x, (tokens, *x.shape)) for x in truncated(taps, numbers)]
         unit = np.eye(tokens * inputs).reshape(-1, tokens, inputs)
         response_map, majorant = (
             np.asarray(run_layer(*map(jnp.asarray, both), jnp.asarray(unit))).reshape(
                 tokens, inputs, tokens, outputs
             )
-            for both in (parts, [np.abs(part) for part in parts])
+            for both in (arrays, [np.abs(array) for array in arrays])
         )
         block = np.s_[count - 1 :: -1, :, count - 1 :]
         error = response_map[block].reshape(count * inputs, -1) - hankel(taps)
@@ -371,7 +371,7 @@ def one_number_too_few(run: Run) -> str:
     return "; ".join(summary)
 
 
-def with_content(parts: tuple[Array, ...], slopes: tuple[Array, ...], tokens: Array) -> Array:
+def with_content(arrays: tuple[Array, ...], slopes: tuple[Array, ...], tokens: Array) -> Array:
     """A layer whose matrices are those of the positions plus linear functions of the token."""
 
     def advance(state: Array, inputs: tuple[Array, ...]) -> tuple[Array, Array]:
@@ -382,7 +382,7 @@ def with_content(parts: tuple[Array, ...], slopes: tuple[Array, ...], tokens: Ar
         state = state @ a + x @ b
         return state, state @ c
 
-    return jax.lax.scan(advance, jnp.zeros(parts[0].shape[1]), (*parts, tokens))[1]
+    return jax.lax.scan(advance, jnp.zeros(arrays[0].shape[1]), (*arrays, tokens))[1]
 
 
 def at_the_zero_image(run: Run) -> str:
@@ -393,15 +393,15 @@ def at_the_zero_image(run: Run) -> str:
     """
     rng, (tokens, inputs, numbers, outputs) = run.rng(), (6, 2, 3, 4)
     shapes = ((numbers, numbers), (inputs, numbers), (numbers, outputs))
-    parts = [rng.integers(-2, 3, (tokens, *shape)) for shape in shapes]
+    arrays = [rng.integers(-2, 3, (tokens, *shape)) for shape in shapes]
     slopes = [jnp.asarray(rng.integers(-2, 3, (inputs, *shape)), float) for shape in shapes]
-    typed = [jnp.asarray(part, float) for part in parts]
+    typed = [jnp.asarray(array, float) for array in arrays]
     derivative = jax.jit(jax.jacfwd(lambda x: with_content(typed, slopes, x)))
     ranks = []
     for point in (np.zeros((tokens, inputs)), rng.integers(1, 3, (tokens, inputs))):
         jacobian = np.asarray(derivative(jnp.asarray(point, float))).transpose(2, 0, 3, 1)
         require(np.abs(jacobian).max() < 2**53, "the derivative is not exact")
-        exact = (jacobian == response(*parts)).all()
+        exact = (jacobian == response(*arrays)).all()
         require(exact == (not point.any()), f"at {point.tolist()}: equal is {exact}")
         block = jacobian[:3, 2:].transpose(0, 2, 1, 3).reshape(3 * inputs, -1)
         ranks.append(rational_rank(block.astype(int).tolist()))

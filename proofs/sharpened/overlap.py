@@ -117,7 +117,7 @@ class Pieces:
         left = [columns(m, leading) for m, (_, leading) in zip(away, factors, strict=True)]
         self.q = matrix([row for form, _ in factors for row in form.tolist()])
         n = centre.nrows()
-        wide = matrix([[e for part in left for e in part.tolist()[i]] for i in range(n)])
+        wide = matrix([[e for block in left for e in block.tolist()[i]] for i in range(n)])
         self.p = inverse * wide
         s = self.q * self.p
         self.total, self.rank = s.nrows(), s.rank()

@@ -255,8 +255,8 @@ def register_enclosed(run: Run) -> str:
             scores = np.asarray(encoding.positional_scores(grid), np.float64)
             rest = np.asarray(limit_register(encoding).scores, np.float64)
             for head, offset in enumerate(offsets):
-                for query, place in enumerate(grid.query_positions):
-                    there = place + np.array(offset)
+                for query, position in enumerate(grid.query_positions):
+                    there = position + np.array(offset)
                     inside = bool(((there >= 0) & (there < np.array(grid.keys))).all())
                     target = int(np.ravel_multi_index(tuple(there), grid.keys)) if inside else None
                     distance = register_row(scores[head, query], float(rest[head]), target)

@@ -238,7 +238,7 @@ def half_scores(features: np.ndarray, vectors: np.ndarray, scale: float, dtype: 
     """
     half = jnp.dtype(dtype)
     with np.errstate(over="ignore", invalid="ignore"):
-        x, v = (part.astype(half).astype(np.float32) for part in (features, scale * vectors))
+        x, v = (array.astype(half).astype(np.float32) for array in (features, scale * vectors))
         scores = v[:, None, 0] * x[None, :, 0] + v[:, None, 1] * x[None, :, 1]
         return scores.astype(half)
 

@@ -97,8 +97,8 @@ FEW = (((4,), (0, 1)), ((6,), (0, 1)), ((5,), (-1, 0, 1)), ((4, 2), ((0, 0), (1,
 
 def shifts_between(grid: tuple[int, ...]) -> np.ndarray:
     """Key - query of all tokens: `[queries, keys, axes]`."""
-    places = np.stack(np.unravel_index(np.arange(prod(grid)), grid), axis=1)
-    return places[None] - places[:, None]
+    positions = np.stack(np.unravel_index(np.arange(prod(grid)), grid), axis=1)
+    return positions[None] - positions[:, None]
 
 
 def softmax_rows(targets: np.ndarray, weight: Fraction, register: Fraction) -> np.ndarray:
@@ -191,27 +191,27 @@ def too_few_heads(run: Run) -> str:
     cases, sizes = 0, FEW[:3] if run.quick else FEW
     for grid, offsets in sizes:
         rng, tokens = run.rng(f"{grid} {offsets}"), prod(grid)
-        places = [np.atleast_1d(offset) for offset in offsets]
+        shifts = [np.atleast_1d(offset) for offset in offsets]
         between = shifts_between(grid)
-        targets = [(between == place).all(axis=2) for place in places]
+        targets = [(between == shift).all(axis=2) for shift in shifts]
 
-        def biased(place: np.ndarray, weight: int, grid: tuple[int, ...] = grid) -> np.ndarray:
+        def biased(shift: np.ndarray, weight: int, grid: tuple[int, ...] = grid) -> np.ndarray:
             scores = np.ones([2 * n - 1 for n in grid], int)
-            scores[tuple(place + np.array(grid) - 1)] = weight
+            scores[tuple(shift + np.array(grid) - 1)] = weight
             return scores
 
         pairs = [
-            relative_rows(biased(place, 1 + tokens * (1 + share)), grid, share * tokens)
-            for place, share in product(places, (1, 3))
+            relative_rows(biased(shift, 1 + tokens * (1 + share)), grid, share * tokens)
+            for shift, share in product(shifts, (1, 3))
         ]
         require(express(pairs, targets), f"{grid}: the 2T heads of the proof have no maps")
         for case in range(4 if run.quick else 12):
             heads = list(pairs)
             rng.shuffle(heads)
-            one_hot = [biased(place, int(rng.integers(2, 40))) for place in places]
-            one_hot.append(biased(places[0], 1))
+            one_hot = [biased(shift, int(rng.integers(2, 40))) for shift in shifts]
+            one_hot.append(biased(shifts[0], 1))
             drawn = [rng.integers(1, 9, [2 * n - 1 for n in grid]) for _ in one_hot]
-            families = [heads[: len(places) + 1]]
+            families = [heads[: len(shifts) + 1]]
             for scores in (one_hot, drawn, [a * b for a, b in zip(one_hot, drawn, strict=True)]):
                 shares = rng.integers(0, 30, len(scores)).tolist()
                 families.append(

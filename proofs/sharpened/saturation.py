@@ -73,8 +73,8 @@ CENTERS = ((0, 0), (1, -1), (-3, 2), (9, -9))
 
 def clipped_key(query: tuple[int, ...], center: tuple[int, ...], keys: tuple[int, ...]) -> int:
     """The key nearest to the target, row-major."""
-    place = [min(max(q + d, 0), n - 1) for q, d, n in zip(query, center, keys, strict=True)]
-    return int(np.ravel_multi_index(tuple(place), keys))
+    nearest = [min(max(q + d, 0), n - 1) for q, d, n in zip(query, center, keys, strict=True)]
+    return int(np.ravel_multi_index(tuple(nearest), keys))
 
 
 def quadratic_rows(run: Run) -> str:

@@ -97,7 +97,7 @@ def shared_and_absolute(run: Run, keys: tuple[int, int]) -> dict:
         np.pad(row, ((0, 0), (0, 2), (0, 3))) + np.pad(column, ((0, 0), (2, 0), (3, 0)))
         for row, column in maps
     )
-    table = [np.broadcast_to(part, (*keys, 2)) for part in (rows[:, None], columns[None])]
+    table = [np.broadcast_to(array, (*keys, 2)) for array in (rows[:, None], columns[None])]
     absolute = AbsoluteEncoding(*map(jnp.asarray, (*blocks, np.concatenate(table, axis=-1))))
     axial = (tuple(map(jnp.asarray, parts)) for parts in (*maps, (rows, columns)))
     return {"centres on a grid": (free, shared), "absolute": (absolute, AxialEncoding(*axial))}
@@ -122,9 +122,9 @@ def exact_factors(run: Run) -> str:
     def scores(cases):
         by_encoding = {}
         for name, (full, by_axes) in cases.items():
-            parts = by_axes.axis_scores(grid)
-            groups[name] = parts.groups  # static, so known when this is traced
-            by_encoding[name] = full.positional_scores(grid), *parts.scores
+            axis_scores = by_axes.axis_scores(grid)
+            groups[name] = axis_scores.groups  # static, so known when this is traced
+            by_encoding[name] = full.positional_scores(grid), *axis_scores.scores
         return by_encoding
 
     for name, arrays in scores(cases).items():

@@ -74,19 +74,19 @@ def tiling(patch: int, reach: int, pairs: int) -> list[tuple[str, Cell]]:
     column = [("down", (2 * i, 2 * m)) for i in range(min(m, dominoes))]
     rest = max(0, dominoes - m)
     for shape, (down, right) in (("across", (1, 0)), ("down", (0, 1))):
-        places = []
+        placed = []
         for number in range(rest):
             at = number // 2
             if number % 2 == 0 and at >= len(free):
                 break
             block = free[at]
             second = number % 2
-            places.append((shape, (block[0] + down * second, block[1] + right * second)))
-        used = (len(places) + 1) // 2
+            placed.append((shape, (block[0] + down * second, block[1] + right * second)))
+        used = (len(placed) + 1) // 2
         # The last two dominoes may share the last free block.
-        free = free[used:] or free[-1:] if len(places) % 2 else free[used:]
-        tiles += places
-        tiles += [(shape, (0, 0))] * (rest - len(places))
+        free = free[used:] or free[-1:] if len(placed) % 2 else free[used:]
+        tiles += placed
+        tiles += [(shape, (0, 0))] * (rest - len(placed))
     tiles += row + column
     tiles += [("across", (0, 0))] * (dominoes - len(row) - rest)
     tiles += [("down", (0, 0))] * (dominoes - len(column) - rest)

@@ -236,10 +236,10 @@ def _require_addressed(plan: Plan, reading: Reading, scores: np.ndarray) -> int:
         for token in tokens:
             angles = (turn * (t - k) for turn, t, k in zip(turns, target, token, strict=True))
             row.append(kappa * sum((angle.cos_pi() for angle in angles), arb()))
-        place = 1 + tokens.index(target) if target in tokens else 0
+        index = 1 + tokens.index(target) if target in tokens else 0
         sharp = arb(LARGE.sharpness) * (1 - arb("1e-30"))
-        others = [score for token, score in enumerate(row) if token != place]
-        require(all(row[place] - score > sharp for score in others), f"{reading}, query {query}")
+        others = [score for token, score in enumerate(row) if token != index]
+        require(all(row[index] - score > sharp for score in others), f"{reading}, query {query}")
         for token, (score, own) in enumerate(zip(row, scores[number + 1].tolist(), strict=True)):
             near = abs(score - arb(own)) < arb("1e-12") * kappa
             require(near, f"{reading}, query {query}, token {token}: {own}, but expected {score}")

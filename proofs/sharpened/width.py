@@ -105,10 +105,10 @@ EPSILON = 2.0**-20
 def what_is_put(heads: NarrowHeads, j: int) -> dict[tuple[int, int], Fraction]:
     """By the place (an offset, or one more for all other keys) and the map, what the heads put."""
     total: dict[tuple[int, int], Fraction] = {}
-    for head, place in np.argwhere(heads.coordinates == j):
+    for head, index in np.argwhere(heads.coordinates == j):
         weights = [Fraction(w) for w in [*heads.weights[head], 1]]
         for at, weight in enumerate(weights):
-            for of, number in enumerate(heads.coefficients[head, place]):
+            for of, number in enumerate(heads.coefficients[head, index]):
                 total[at, of] = total.get((at, of), Fraction(0)) + weight * Fraction(number)
     return total
 
@@ -235,7 +235,7 @@ def maps_of_any_shape(run: Run) -> str:
             rng.integers(-3, 4, (inputs, rank)) @ rng.integers(-3, 4, (rank, outputs))
             for rank in (rank_0, *ranks)
         ]
-        centre, *away = [part.astype(float) for part in drawn]
+        centre, *away = [array.astype(float) for array in drawn]
         total = np.sum(away, axis=0)
         pencil = centre - total * 2.0**14
         most = int(np.linalg.matrix_rank(centre - total * 3.0))
