@@ -211,9 +211,9 @@ def test_a_certificate_notices_what_changes_its_verdict(judge):
     mutation, judge = judge
     path = mutation.ROOT / "src/convattn_check/rank.py"
     mutants = mutation.find_mutants(mutation.ROOT, [path])
-    by = {mutant.after: judge(mutant) for mutant in mutants if mutant.before.startswith("given")}
+    by = {mutant.after: judge(mutant) for mutant in mutants if mutant.before.startswith("stated")}
     assert by["False"] == "true"
-    assert by["given == rank >= min(inputs, dimension)"] == ""  # equivalent
+    assert by["stated == rank >= min(inputs, dimension)"] == ""  # equivalent
     assert (judge.folder / "src/convattn_check/rank.py").read_bytes() == path.read_bytes()
 
 
