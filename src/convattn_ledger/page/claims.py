@@ -41,7 +41,7 @@ def reader_table(outcomes: Sequence[ClaimOutcome]) -> str:
         rows.append(
             (
                 (outcome.result == "fails", *ranks, len(WORDS)),
-                f'<a href="#{anchor(claim.id)}">{claim.id}</a> {title}: <em>{claim.verdict}</em>',
+                f'<a href="#{anchor(claim.id)}">{claim.id}</a> <em>{claim.verdict}</em>: {title}',
                 "; ".join(filter(None, parts)) or "not run",
             )
         )

@@ -33,7 +33,7 @@ def outcome(tmp_path: Path) -> Outcome:
 def test_the_table_goes_from_best_to_least(outcome: Outcome) -> None:
     rows = reader_table(outcome.claims).split("<tr>")[1:]
     assert [row.partition("</a>")[0][-3:] for row in rows[:3]] == ["S.b", "S.a", "S.c"]
-    assert "<td>certificates, tests</td>" in rows[0]
+    assert "S.b</a> <em>holds</em>: A tiny claim</td><td>certificates, tests</td>" in rows[0]
     assert "<td>tests</td>" in rows[1]
     assert '<span class="failed">TESTED failed</span>' in rows[2]
     assert "not loaded" in rows[3]
