@@ -40,7 +40,7 @@ By paper, misprints and errors alike. The argument and the evidence stand with t
 [the ledger](ledger.md). The papers' training runs were not repeated: the verdict on their claims is
 "not run".
 """
-_WORDS = {
+WORDS = {
     Level.PROVED: "Coq",
     Level.CERTIFIED: "certificates",
     Level.ENCLOSED: "ball arithmetic",
@@ -131,7 +131,7 @@ def levels_of(claim: Claim) -> str:
     levels = {item.level for item in claim.evidence}
     if claim.verdict is Verdict.NOT_RUN:  # then nothing was measured
         return "not run"
-    strong = [words for level, words in _WORDS.items() if level in levels]
+    strong = [words for level, words in WORDS.items() if level in levels]
     return ", ".join(strong[:2])
 
 

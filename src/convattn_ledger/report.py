@@ -108,7 +108,7 @@ def print_report(console: Console, outcome: Outcome, left_out: int = 0) -> None:
     console.print(_table(outcome.claims))
     _print_failures(console, outcome.claims)
     _print_time(console, outcome)
-    for line in _summary(outcome, left_out):
+    for line in summary(outcome, left_out):
         console.print(Text(line, "bold"), soft_wrap=True)
 
 
@@ -211,7 +211,7 @@ def _print_time(console: Console, outcome: Outcome) -> None:
     console.print()
 
 
-def _summary(outcome: Outcome, left_out: int) -> Iterator[str]:
+def summary(outcome: Outcome, left_out: int) -> Iterator[str]:
     """What went wrong or was left out; on the last line, the verdicts and the evidence counted."""
     for result in ("fails", "is incomplete"):
         count = sum(claim.result == result for claim in outcome.claims)

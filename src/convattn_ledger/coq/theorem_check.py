@@ -40,8 +40,8 @@ class TheoremCheck:
         directory, path = coq_directory(), prove_report()
         if path is None or not directory.is_dir():
             raise NotRunHere(
-                f"not re-checked here: a report on {self.file} is read in a checkout alone; verify "
-                "there"
+                "not re-checked here: a report of convattn prove is read in a checkout alone; "
+                "verify there"
             )
         theorem = self._source()
         if run.claim not in theorem.claims:

@@ -10,18 +10,19 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from convattn_ledger.claim import Verdict
 from convattn_ledger.coq.lock import read_lock
 from convattn_ledger.coq.rules import holds_a_theorem
 from convattn_ledger.coq.sources import Project, read_project
 from convattn_ledger.coq.statements import Item, items
 from convattn_ledger.coq.theorem_check import read_report
 from convattn_ledger.discovery import PAPERS
-from convattn_ledger.locations import coq_directory, prove_report
-from convattn_ledger.page.claims import claim_sections, errata_pages, item_anchor
+from convattn_ledger.locations import checkout, coq_directory, prove_report
+from convattn_ledger.page.claims import claim_sections, errata_pages, item_anchor, reader_table
 from convattn_ledger.page.figure_data import figure_data
-from convattn_ledger.page.graph import build_graph, draw, file_anchor
+from convattn_ledger.page.graph import CLAIM_ROWS, build_graph, draw, file_anchor
 from convattn_ledger.page.mathematics import anchor, mentioned
+from convattn_ledger.page.not_run import not_run
+from convattn_ledger.report import summary
 from convattn_ledger.runner import Options, Outcome
 
 STYLES = ("style.css", "report.css")
@@ -62,7 +63,10 @@ def report_page(outcome: Outcome, options: Options, environment: Mapping[str, An
         style="".join((assets / name).read_text("utf-8") for name in STYLES),
         scripts="\n".join((assets / name).read_text("utf-8") for name in SCRIPTS),
         summary=_summary(outcome),
-        graph=draw(graph, list(PAPERS)),
+        not_run=not_run(outcome, environment),
+        table=reader_table(outcome.claims),
+        claim_graph=draw(graph.of_claims(), list(PAPERS), "alone", CLAIM_ROWS),
+        graph=draw(graph, list(PAPERS), "whole", len(graph.nodes)),
         uses=_json({name: sorted(edges) for name, edges in graph.uses.items()}),
         claims=claim_sections(outcome.claims, options.certificates, reached, _uses(known)),
         errata=errata_pages(claims),
@@ -70,7 +74,8 @@ def report_page(outcome: Outcome, options: Options, environment: Mapping[str, An
         environment=_environment(environment, lock),
         figures=_json(figure_data()),
     )
-    page = text.encode()
+    root = checkout()
+    page = (text.replace(f"{root}/", "") if root else text).encode()
     if len(page) > MAX_BYTES:
         raise TooLarge(
             f"the report would have {len(page):,} bytes, but expected at most {MAX_BYTES:,}: "
@@ -106,33 +111,10 @@ def _uses(known: Mapping[tuple[str, str], Item]) -> dict[str, list[tuple[str, st
 
 
 def _summary(outcome: Outcome) -> str:
-    claims = [result.selected.proof.claim for result in outcome.claims]
-    table = Counter((claim.paper, str(claim.verdict)) for claim in claims if claim)
-    verdicts = [str(verdict) for verdict in Verdict if any(v == verdict for _, v in table)]
-    head = "".join(f"<th>{escape(verdict)}</th>" for verdict in verdicts)
-    rows = "".join(
-        f"<tr><th scope=row>{escape(paper)}: {escape(title)}</th>"
-        + "".join(f"<td>{table[paper, verdict] or ''}</td>" for verdict in verdicts)
-        + "</tr>"
-        for paper, title in PAPERS.items()
-        if any(table[paper, verdict] for verdict in verdicts)
-    )
-    passed = [item.passed for result in outcome.claims for item in result.evidence]
-    by_result = {
-        word: [result.id for result in outcome.claims if result.result == word]
-        for word in ("fails", "is incomplete")
-    }
-    state = " ".join(
-        f"The evidence {word} for {escape(', '.join(ids))}."
-        for word, ids in by_result.items()
-        if ids
-    )
-    return (
-        f"<p>{len(outcome.claims)} claims. Evidence: {passed.count(True)} passed, "
-        f"{passed.count(False)} failed, {passed.count(None)} not run here. {state}</p>"
-        '<div class="table" tabindex="0" role="region" aria-label="Verdicts by paper"><table>'
-        f"<thead><tr><td></td>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
-    )
+    *_, counts = summary(outcome, 0)
+    failing = [result.id for result in outcome.claims if result.result == "fails"]
+    state = f" The evidence fails for {', '.join(failing)}." if failing else ""
+    return f"<p>{escape(f'{counts}.{state}')}</p>"
 
 
 def _sources(

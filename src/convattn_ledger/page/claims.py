@@ -6,10 +6,11 @@ from html import escape
 from itertools import groupby
 from pathlib import Path
 
-from convattn_ledger.claim import Claim, Evidence, Level
+from convattn_ledger.claim import Claim, Evidence, Level, Verdict
 from convattn_ledger.coq.axioms import stated
 from convattn_ledger.coq.theorem_check import TheoremCheck
 from convattn_ledger.discovery import PAPERS, Statement
+from convattn_ledger.document import WORDS
 from convattn_ledger.page.graph import file_anchor
 from convattn_ledger.page.mathematics import anchor, inline, paragraphs
 from convattn_ledger.runner import ClaimOutcome, EvidenceOutcome
@@ -17,6 +18,35 @@ from convattn_ledger.runner import ClaimOutcome, EvidenceOutcome
 BADGES = {True: "passed", False: "failed", None: "not-run"}
 MAX_DETAIL = 5000  # characters
 RESULTS = {True: "passed", False: "FAILED", None: "not run here"}
+
+
+def reader_table(outcomes: Sequence[ClaimOutcome]) -> str:
+    """A row for each claim and what it is shown by; first those with the strongest evidence."""
+    rows: list[tuple[tuple[int, ...], str, str]] = []
+    for outcome in outcomes:
+        claim, statement = outcome.selected.proof.claim, outcome.selected.proof.statement
+        if claim is None or statement is None:
+            order = (True, len(WORDS) + 1)
+            rows.append((order, escape(outcome.id), '<span class="failed">not loaded</span>'))
+            continue
+        title = inline(statement.title.removeprefix(f"{claim.id}: ").rstrip("."))
+        levels = {} if claim.verdict is Verdict.NOT_RUN else outcome.levels
+        ranks = [rank for rank, level in enumerate(WORDS) if levels.get(level)]
+        parts = [", ".join(words for level, words in WORDS.items() if levels.get(level))]
+        parts += [
+            f'<span class="{BADGES[passed]}">{outcome.level_words(level)}</span>'
+            for level, passed in levels.items()
+            if not passed
+        ]
+        rows.append(
+            (
+                (outcome.result == "fails", *ranks, len(WORDS)),
+                f'<a href="#{anchor(claim.id)}">{claim.id}</a> <em>{claim.verdict}</em>: {title}',
+                "; ".join(filter(None, parts)) or "not run",
+            )
+        )
+    rows.sort(key=lambda row: row[0])
+    return "".join(f"<tr><td>{what}</td><td>{shown}</td></tr>" for _, what, shown in rows)
 
 
 def claim_sections(

@@ -14,10 +14,10 @@ from convattn_ledger.page.compiled_figure import compiled_figure
 IMAGES = (("horse", 7), ("ship", 8), ("frog", 6))
 DTYPES = ("float16", "bfloat16", "float32", "float64")
 KERNELS: dict[str, list[list[int]]] = {
+    "emboss": [[-5, -4, -2], [-3, 6, 3], [2, 4, 5]],  # the first: it leaves no head idle
     "Sobel": [[1, 0, -1], [2, 0, -2], [1, 0, -1]],
     "sharpen": [[0, -1, 0], [-1, 5, -1], [0, -1, 0]],
     "Laplace": [[0, 1, 0], [1, -4, 1], [0, 1, 0]],
-    "emboss": [[-2, -1, 0], [-1, 1, 1], [0, 1, 2]],
     "blur": [[1, 2, 1], [2, 4, 2], [1, 2, 1]],
     "shift": [[0, 0, 0], [0, 0, 1], [0, 0, 0]],
     "blur, 5 × 5": [[i * j for j in (1, 4, 6, 4, 1)] for i in (1, 4, 6, 4, 1)],

@@ -19,6 +19,7 @@ from convattn_ledger.runner import ClaimOutcome
 
 HIDDEN = ("bridge",)  # computes values for the tests; no claim rests on it
 WIDTH, HEIGHT, COLUMN, ROW = 112, 22, 138, 29
+CLAIM_ROWS = 12  # then the claims alone are about as wide as a window
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,11 @@ class Graph:
 
     nodes: dict[str, Node]
     uses: dict[str, frozenset[str]]
+
+    def of_claims(self) -> "Graph":
+        """The claims alone; no lemma uses a claim, so that none stands between two."""
+        nodes = {name: node for name, node in self.nodes.items() if node.verdict}
+        return Graph(nodes, {name: self.uses[name] & nodes.keys() for name in nodes})
 
 
 def file_anchor(file: str) -> str:
@@ -117,10 +123,10 @@ def drawn_edges(graph: Graph) -> list[tuple[str, str]]:
     ]
 
 
-def columns(graph: Graph, papers: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """The nodes by column: the lemmas by depth, then a column for each paper, and the checker.
+def columns(graph: Graph, papers: Sequence[str], max_rows: int) -> list[tuple[str, list[str]]]:
+    """The nodes by column: the lemmas by depth, then columns for each paper, and the checker.
 
-    Within a column the order is that of the mean place of what a node uses.
+    A column has at max_rows so many nodes. Their order is that of the mean place of what a node uses.
     """
     depth: dict[str, int] = {}
 
@@ -141,10 +147,10 @@ def columns(graph: Graph, papers: Sequence[str]) -> list[tuple[str, list[str]]]:
     result = []
     for group in order:
         names = placed[group]
-
         names.sort(key=lambda name: _centre(graph.uses[name], row_of, name))
         row_of |= {name: row - len(names) / 2 for row, name in enumerate(names)}
-        result.append((group, names))
+        rows = -(-len(names) // -(-len(names) // max_rows))
+        result += [(group, names[first : first + rows]) for first in range(0, len(names), rows)]
     return result
 
 
@@ -154,10 +160,10 @@ def _centre(uses: frozenset[str], row_of: Mapping[str, float], name: str) -> tup
     return (sum(rows) / len(rows) if rows else 1e9, name)
 
 
-def draw(graph: Graph, papers: Sequence[str]) -> str:
-    """The graph as SVG, each node a link; colours come from the page's style."""
-    groups = columns(graph, papers)
-    tallest = max(len(names) for _, names in groups)
+def draw(graph: Graph, papers: Sequence[str], kind: str, max_rows: int) -> str:
+    """The graph as SVG of this class, each node a link; colours come from the page's style."""
+    groups = columns(graph, papers, max_rows)
+    tallest = max((len(names) for _, names in groups), default=0)
     position: dict[str, tuple[float, float]] = {}
     parts = []
     for column, (group, names) in enumerate(groups):
@@ -182,10 +188,10 @@ def draw(graph: Graph, papers: Sequence[str]) -> str:
             f'<text x="{x + WIDTH / 2}" y="{y + 15}" text-anchor="middle">{escape(node.label)}'
             "</text></a>"
         )
-    width, height = len(groups) * COLUMN - 20, 40 + tallest * ROW
+    width, height = max(len(groups), 1) * COLUMN - 6, 40 + tallest * ROW
     return (
-        f'<svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="group" '
-        'aria-label="The graph of the claims: an arrow leads from what is used to what uses it">'
+        f'<svg class="{kind}" viewBox="0 0 {width} {height}" style="min-width: {width}px" '
+        'role="group" aria-label="An arrow leads from what is used to what uses it">'
         f"<g>{''.join(arrows)}</g><g>{''.join(parts)}</g></svg>"
     )
 

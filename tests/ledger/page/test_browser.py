@@ -14,6 +14,7 @@ CHANGED = "([name, old]) => document.getElementById(name).textContent !== old"
 FEWER = """() => {
     const kept = ["s-finite", "c20-alpha46", "c20-heads16", "l21-theorem1"];
     document.querySelectorAll(".claim").forEach((n) => kept.includes(n.id) || n.remove());
+    document.querySelectorAll("#table tbody tr:nth-of-type(n+5)").forEach((n) => n.remove());
     document.querySelectorAll("#sources details:nth-of-type(n+3)").forEach((n) => n.remove());
     document.querySelectorAll("#environment tr:nth-of-type(n+9)").forEach((n) => n.remove());
 }"""
@@ -72,13 +73,18 @@ def test_a_link_opens_what_is_folded_and_shows_what_is_filtered(opened: Callable
 
 def test_a_malformed_fragment_does_no_harm(opened: Callable[..., Any]) -> None:
     page = opened("#%E0%A4%A")
-    page.locator('.node[data-node="S.finite"]').focus()
+    page.locator('.alone .node[data-node="S.finite"]').focus()
     assert page.inner_text("#graph-text").startswith("S.finite stands on")
 
 
 def test_the_graph_shows_what_a_claim_stands_on(opened: Callable[..., Any]) -> None:
     page = opened("#graph")
-    node = page.locator('.node[data-node="L21.theorem5"]')
+    lemma = page.locator('.node[data-node="foundation/rank.v"]')
+    assert not lemma.is_visible()
+    page.check("#lemmas")
+    assert lemma.is_visible()
+    assert not page.locator(".alone").is_visible()
+    node = page.locator('.whole .node[data-node="L21.theorem5"]')
     node.focus()
     near = page.evaluate("[...document.querySelectorAll('.node.near')].map((n) => n.dataset.node)")
     assert {"L21.theorem5", "S.heads", "foundation/rank.v"} <= set(near)
@@ -94,6 +100,8 @@ def test_by_keyboard_alone(opened: Callable[..., Any]) -> None:
     page = opened()
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
+    page.locator("nav a[href='#figures']").focus()
+    page.keyboard.press("Enter")
     focused = set()
     for _ in range(60):
         page.keyboard.press("Tab")
@@ -101,7 +109,7 @@ def test_by_keyboard_alone(opened: Callable[..., Any]) -> None:
         outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
         inside_graph = page.evaluate("Boolean(document.activeElement.closest('.node'))")
         assert outline != "none" or inside_graph
-    assert {"theme", "preset", "kernel", "form", "strength", "model", "patch-4"} <= focused
+    assert {"preset", "kernel", "form", "strength", "model", "patch-4"} <= focused
     assert {"form-5", "last-5", "strength-5"} <= focused
     for figure in ("", "-5"):
         page.locator(f"#strength{figure}").focus()
@@ -111,6 +119,38 @@ def test_by_keyboard_alone(opened: Callable[..., Any]) -> None:
     page.locator("#search").focus()
     page.keyboard.type("S.finite")
     assert "S.finite" in visible_claims(page)
+
+
+@pytest.mark.parametrize("width", [400, 1000, 1800])
+def test_the_window_is_filled_and_each_row_of_the_table_is_one_line(
+    opened: Callable[..., Any], width: int
+) -> None:
+    page = opened(viewport={"width": width, "height": 900})
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    for part in ("#table table", "#figures", "#graph", "#claims"):
+        box = page.locator(part).bounding_box()
+        assert box["width"] > width - 40, part
+    assert page.evaluate("document.querySelector('main h2').id") == "table-title"
+    heights = page.evaluate(
+        "[...document.querySelectorAll('#table tbody tr')].map((row) => row.offsetHeight)"
+    )
+    assert len(heights) > 90
+    assert max(heights) < 48  # two lines have 25 px each, and 11 around them
+
+
+def test_each_head_of_the_first_kernel_is_seen(opened: Callable[..., Any]) -> None:
+    page = opened()
+    spans = """() => [...document.querySelectorAll("#heads-1 canvas")].map((canvas) => {
+        const { width, height } = canvas;
+        const { data } = canvas.getContext("2d").getImageData(0, 0, width, height);
+        return Math.max(...data.filter((_, k) => k % 4 < 3).map((value) => Math.abs(value - 128)));
+    })"""
+    shown = page.evaluate(spans)
+    assert len(shown) == 10
+    assert min(shown) >= 16  # a sixteenth of what lies between black and white
+    page.select_option("#preset", "Sobel")
+    wait_until(page, "document.querySelector('#heads-1').textContent.includes('0 × the mean')")
+    assert min(page.evaluate(spans)) < 2
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -10,7 +10,15 @@ from convattn_ledger.coq.sources import read_project
 from convattn_ledger.coq.statements import items
 from convattn_ledger.discovery import PAPERS, discover
 from convattn_ledger.locations import coq_directory, proofs_directory
-from convattn_ledger.page.graph import Graph, Node, build_graph, columns, draw, drawn_edges
+from convattn_ledger.page.graph import (
+    CLAIM_ROWS,
+    Graph,
+    Node,
+    build_graph,
+    columns,
+    draw,
+    drawn_edges,
+)
 
 
 @pytest.fixture(scope="module")
@@ -56,15 +64,28 @@ def test_what_is_drawn_reaches_what_is_used(graph: Graph) -> None:
 
 @pytest.mark.slow
 def test_the_picture_has_every_node_once_without_overlap(graph: Graph) -> None:
-    picture = draw(graph, list(PAPERS))
+    picture = draw(graph, list(PAPERS), "whole", 40)
     ElementTree.fromstring(picture.replace('viewBox="', 'data-box="'))
     assert sorted(re.findall(r'data-node="([^"]+)"', picture)) == sorted(graph.nodes)
     places = re.findall(r'<rect x="([\d.]+)" y="([\d.]+)"', picture)
     assert len(set(places)) == len(graph.nodes)
-    names = [name for name, _ in columns(graph, list(PAPERS))]
+    names = [name for name, _ in columns(graph, list(PAPERS), 40)]
     assert names[-3:] == ["checker", "definitions", "extracted"]
+
+
+@pytest.mark.slow
+def test_the_claims_alone_keep_their_uses(graph: Graph) -> None:
+    alone = graph.of_claims()
+    assert {"S.finite", "L21.theorem5"} <= set(alone.nodes)
+    assert not any(name.endswith(".v") for name in alone.nodes)
+    assert "S.heads" in alone.uses["L21.theorem5"]
+    lemmas = graph.nodes.keys() - alone.nodes.keys()
+    assert not any(graph.uses[name] & alone.nodes.keys() for name in lemmas)
+    heights = [len(names) for _, names in columns(alone, list(PAPERS), CLAIM_ROWS)]
+    assert max(heights) <= CLAIM_ROWS
+    assert sum(heights) == len(alone.nodes)
 
 
 def test_names_are_escaped() -> None:
     node = Node('<b "', "<b>", "#", "S", "holds", "PROVED")
-    assert "<b" not in draw(Graph({node.name: node}, {node.name: frozenset()}), ["S"])
+    assert "<b" not in draw(Graph({node.name: node}, {node.name: frozenset()}), ["S"], "", 1)

@@ -86,8 +86,10 @@
     const sum = convattn.sumOfHeads(heads, image);
     const expected = convattn.convolution(image, kernel);
     besideConvolution(1, image, sum, expected, strength);
-    byId("heads-1").replaceChildren(...heads.map(({ shift, factor, output }) =>
-      picture(output, 0, 255, `${minus(shown(factor))} × ${shift ? `pixel at (${shift.map(minus).join(",\u00a0")})` : "the mean"}`)));
+    const parts = heads.map((head) => convattn.sumOfHeads([head], image));
+    const most = highest(...parts);
+    byId("heads-1").replaceChildren(...heads.map(({ shift, factor }, head) =>
+      picture(parts[head], -most, most, `${minus(shown(factor))} × ${shift ? `pixel at (${shift.map(minus).join(",\u00a0")})` : "the mean"}`)));
   };
 
   // A whole number within the bounds of its field, or null; `wrong` says what is not one.
