@@ -126,7 +126,7 @@ def drawn_edges(graph: Graph) -> list[tuple[str, str]]:
 def columns(graph: Graph, papers: Sequence[str], max_rows: int) -> list[tuple[str, list[str]]]:
     """The nodes by column: the lemmas by depth, then columns for each paper, and the checker.
 
-    A column has at max_rows so many nodes. Their order is that of the mean place of what a node uses.
+    A column has at most `max_rows` nodes, in the order of the mean row of what a node uses.
     """
     depth: dict[str, int] = {}
 
