@@ -81,7 +81,7 @@ def test_heads_of_a_dilated_layer_look_at_its_taps() -> None:
     assert {head.where for head in first if head.kind == "offset"} == {
         *((row, column) for row in (-2, 0, 2) for column in (-2, 0, 2) if (row, column) != (0, 0))
     }
-    assert KnownHead("mean") in second
+    assert KnownHead("mean", count=(8, 8)) in second
     assert {head.kind for head in second} <= {"mean", "unused"}
 
 
@@ -108,3 +108,14 @@ def test_the_jacobian_of_a_network_with_gelu_is_that_of_jax() -> None:
     expected = np.asarray(jax.vmap(jax.jacobian(lambda image: function(image[None])[0]))(images))
     assert np.abs(actual - expected).max() <= 2.0**-20 * np.abs(expected).max()
     assert np.unique(expected).size > 100  # so it is not piecewise linear
+
+
+def test_images_that_are_none_of_the_network_are_refused() -> None:
+    network = NETWORKS[0]
+    plan, images = planned(network), network.example()
+    images[1, 2, 3, 0] = np.nan
+    with pytest.raises(ValueError, match="the images hold numbers that are not finite; remove"):
+        known_values(plan, images)
+    for wrong in (images[0], images[:0], images[:, :-1], images.transpose(0, 3, 1, 2)):
+        with pytest.raises(ValueError, match=r"shape .* with 8 rows, 8 columns and 1 channels"):
+            known_values(plan, wrong)

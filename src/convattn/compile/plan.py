@@ -139,19 +139,23 @@ class Plan:
     reach: dict[Code, Pair]
 
     def steps(self, code: Code) -> tuple[float, float]:
-        """θ: the angle from one token to the next on each axis, in radians."""
+        """θ: the angle from one token to the next on each axis, in radians.
+
+        It is 0 on a circular axis of one token, where every offset leads back to that token.
+        """
         reach = self.reach.get(code, CENTRE)
-        steps = []
+        angles = []
         for count, far in zip(code.tokens.count, reach, strict=True):
-            corners = {"zeros": count + far, "circular": count, "edge": 4 * (count + far)}
-            least = 1 if code.border == "circular" else 3
-            steps.append(2 * np.pi / max(corners[code.border], least))
-        return steps[0], steps[1]
+            if code.border == "circular":
+                angles.append(2 * np.pi / count if count > 1 else 0.0)
+            else:
+                corners = (4 if code.border == "edge" else 1) * (count + far)
+                angles.append(2 * np.pi / max(corners, 3))
+        return angles[0], angles[1]
 
     def gap(self, code: Code) -> float:
-        """How far the nearest other token's score is below 2: the smaller 1 - cos θ."""
-        rows, columns = self.steps(code)
-        return float(min(1 - np.cos(rows), 1 - np.cos(columns)))
+        """How far the nearest other token's score is below 2: the smaller 1 - cos θ, θ ≠ 0."""
+        return float(min((1 - np.cos(step) for step in self.steps(code) if step), default=1.0))
 
     @property
     def least_gap(self) -> float:

@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from decimal import ROUND_CEILING, Context, Decimal
 from importlib.resources import files
 from pathlib import Path
@@ -19,6 +18,7 @@ from convattn.known_answers.truth import KnownValue, known_heads, known_values
 from convattn.networks.weights.formats import read_safetensors, write_safetensors
 
 INDEX, PAGE, DIGESTS = "suite.json", "index.html", "digests.json"
+HEAD = ("kind", "where", "border", "every")  # in the suite every map fills the grid
 Arrays = dict[str, np.ndarray]
 
 
@@ -126,7 +126,10 @@ def truth_of(network: KnownNetwork, transformer: CompiledTransformer) -> tuple[A
     facts = {
         "arguments": transformer.arguments,
         "values": {f"value{n}": value.blocks for n, value in enumerate(values[:-1], 1)},
-        "heads": [[asdict(head) for head in block] for block in known_heads(transformer.plan)],
+        "heads": [
+            [{key: getattr(head, key) for key in HEAD} for head in block]
+            for block in known_heads(transformer.plan)
+        ],
         "bound": rounded_up(float(report.bound.total.max())),
     }
     return arrays, facts
