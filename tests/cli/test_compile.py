@@ -121,6 +121,21 @@ def test_the_suite_is_written_and_compared_with_the_recorded_digests(
     assert (folder / "suite" / "index.html").is_file()
 
 
+def test_numbers_are_not_written_among_the_files_of_the_suite(folder, convattn_command):
+    suite = folder / "suite"
+    suite.mkdir()
+    (suite / "suite.json").write_text("kept")
+    (folder / "link").symlink_to(suite)
+    (folder / "other.json").symlink_to(suite / "suite.json")
+    for json_file in ("suite/suite.json", "suite/new.json", "link/../suite/x", "other.json"):
+        done = convattn_command("compile", "--suite", "link", "--json", json_file)
+        assert done.code == 2
+        assert f"--json got {json_file}, but expected a name outside of link" in done.err
+        assert len(done.err.splitlines()) == 1
+    assert [path.name for path in suite.iterdir()] == ["suite.json"]
+    assert (suite / "suite.json").read_text() == "kept"
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -128,6 +143,10 @@ def test_the_suite_is_written_and_compared_with_the_recorded_digests(
         (("--suite", "suite", "--patch-size", "2"), "no --patch-size"),
         (("--suite", "."), "holds "),
         (("--suite", "own.py"), "own.py is a file"),
+        (("--suite", ""), "--suite got '', but expected a directory"),
+        (("--suite", "suite", "--json", "suite"), "a name outside of suite"),
+        (("--suite", "suite", "--json", "suite/suite.json"), "a name outside of suite"),
+        (("--suite", "suite/own", "--json", "suite"), "a name outside of suite/own"),
         ((), "no NETWORK and no --suite"),
     ],
 )

@@ -8,7 +8,14 @@ from typing import Annotated, Any, Literal
 from tyro.conf import Positional
 
 from convattn.cli.convert_network import example_shape, noise, only_array
-from convattn.cli.output import finish, print_lines, require_outputs, run_files, write_json
+from convattn.cli.output import (
+    finish,
+    print_lines,
+    require_outputs,
+    require_outside,
+    run_files,
+    write_json,
+)
 from convattn.cli.running import SUCCESS, Json, Sizes, UsageError, option, require_seed, sizes_of
 
 
@@ -66,7 +73,7 @@ class Compile:
     size_only: bool = False
     dtype: Literal["float32", "float64"] = "float32"
     seed: int = 0
-    suite: Annotated[Path | None, option("DIR")] = None
+    suite: Annotated[str | None, option("DIR")] = None
     json: Json = None
 
     def __call__(self) -> int:
@@ -115,14 +122,18 @@ class Compile:
         lines.append(f"in {numbers['seconds']} s")
         return finish(target, content, passed, self.json, numbers, lines)
 
-    def _write_suite(self, directory: Path) -> int:
+    def _write_suite(self, name: str) -> int:
         """Write the suite, and say whether its files are those of this version."""
+        if not name:
+            raise UsageError("--suite got '', but expected a directory; name one: build/suite")
+        directory = Path(name)
         own = ("suite", "json")
         for each in fields(self):
             assert each.default is not MISSING
             if each.name not in own and getattr(self, each.name) != each.default:
-                name = "NETWORK" if each.name == "network" else f"--{each.name.replace('_', '-')}"
-                raise UsageError(f"--suite takes its own networks, and no {name}; leave it out")
+                other = "NETWORK" if each.name == "network" else f"--{each.name.replace('_', '-')}"
+                raise UsageError(f"--suite takes its own networks, and no {other}; leave it out")
+        require_outside(self.json, "--json", directory, "--suite")
         require_outputs({"--json": self.json}, {})
         from convattn.known_answers import recorded_digests, write_suite
 

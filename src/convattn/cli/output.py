@@ -94,6 +94,28 @@ def require_outputs(
         others.append((option, path))
 
 
+def require_outside(path: Path | None, option: str, folder: Path, folder_option: str) -> None:
+    """Refuse an output in a folder whose files are a command's own, or in that folder's place.
+
+    Args:
+        path: The file to be written; None is not looked at.
+        option: The option that names it, for the message.
+        folder: Neither it nor the folders above it need be there.
+        folder_option: The option that names the folder.
+
+    Raises:
+        UsageError: If the file is in the folder, is the folder, or is one above it.
+    """
+    if path is None:
+        return
+    file, own = (Path(os.path.realpath(each)) for each in (path, folder))
+    if file.is_relative_to(own) or own.is_relative_to(file):
+        raise UsageError(
+            f"{option} got {path}, but expected a name outside of {folder}, the folder of "
+            f"{folder_option}, whose files are its own; give another one"
+        )
+
+
 def weights_target(
     weights: Path,
     output: Path | None,
