@@ -4,6 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from importlib import import_module
+from importlib.util import find_spec
+from itertools import zip_longest
 
 import numpy as np
 
@@ -103,12 +106,12 @@ def _gradient(layers: Sequence[Rows], image: Sequence[Fraction], form: Form) -> 
         active.append([number > 0 for number in before])
         numbers = [max(number, Fraction(0)) for number in before]
     for rows, on in zip(reversed(layers[:-1]), reversed(active), strict=True):
-        found: Form = {}
+        earlier: Form = {}
         for place, weight in form.items():
             if on[place]:
                 for source, own in rows.forms[place].items():
-                    found[source] = found.get(source, Fraction(0)) + weight * own
-        form = found
+                    earlier[source] = earlier.get(source, Fraction(0)) + weight * own
+        form = earlier
     return form
 
 
@@ -135,6 +138,28 @@ def vnnlib(
         ]
         texts.append(head + "".join(lines) + _output(asked, logits_names))
     return texts[0], texts[1]
+
+
+def require_parsed(text: str) -> None:
+    """Refuse a text of VNN-LIB 2.0 whose assertions PyPI's `vnnlib` reads otherwise.
+
+    Where that package is not installed, nothing is refused.
+
+    Raises:
+        ValueError: Says what was read, or why it cannot be.
+    """
+    if find_spec("vnnlib") is None:
+        return
+    parser = import_module("vnnlib")
+    try:
+        query = parser.parse_query_string(text)
+    except parser.VNNLibException as error:
+        raise ValueError(f"the package vnnlib cannot read a property: {error}") from error
+    assertions = ["".join(f"(assert{each.expr})".split()) for each in query.assertions]
+    lines = ["".join(line.split()) for line in text.splitlines() if line.startswith("(assert")]
+    if assertions != lines:
+        differing = next(pair for pair in zip_longest(assertions, lines) if len({*pair}) == 2)
+        raise ValueError(f"the package vnnlib reads {differing[0]}, but expected {differing[1]}")
 
 
 def _shape(sides: Sequence[int]) -> str:

@@ -25,11 +25,12 @@ from typing import Any
 
 import numpy as np
 
-from convattn.files import write_file
+from convattn.files import parse_json, read_file, shown, write_file
 from verifier_twins.onnx_files import digest, run_network
 
 ADAPTERS = Path(__file__).parents[1] / "verifier_adapters"
 DECIDED = ("holds", "violated")
+VERDICTS = (*DECIDED, "unknown", "timeout", "error")
 MESSAGE = 200  # characters
 _INSTALLATION = 1800.0  # seconds
 _BEGINNING = 90.0  # seconds that a call may take beside its limit, for imports
@@ -99,8 +100,8 @@ VERIFIERS = (
 def environment_of(verifier: Verifier, folder: Path) -> tuple[Path, str]:
     """The Python of a verifier's environment, made if it is not there; why it could not be made."""
     own = folder / verifier.name
-    python, told = own / "bin" / "python", own / "installed.txt"
-    if not told.exists():
+    python, outcome = own / "bin" / "python", own / "installed.txt"
+    if not outcome.exists():
         interpreter = verifier.python or sys.executable
         commands = (
             [interpreter, "-m", "venv", "--clear", str(own)],
@@ -110,11 +111,11 @@ def environment_of(verifier: Verifier, folder: Path) -> tuple[Path, str]:
             code, _, error = _run(command, _INSTALLATION)
             if code != 0:
                 own.mkdir(parents=True, exist_ok=True)
-                write_file(told, f"failed: {_last(error)}".encode())
+                write_file(outcome, f"failed: {_last(error)}".encode())
                 break
         else:
-            write_file(told, b"installed")
-    text = told.read_text()
+            write_file(outcome, b"installed")
+    text = outcome.read_text()
     return python, "" if text == "installed" else text
 
 
@@ -135,11 +136,11 @@ def run_verifiers(
         results: A file of lines of JSON.
         names: Of verifiers; none for all.
         seconds: That a call may take.
+
+    Raises:
+        ValueError: If a line of `results` is no row.
     """
-    done = {}
-    if results.exists():
-        rows = (json.loads(line) for line in results.read_text().splitlines())
-        done = {(row["verifier"], row["pair"], row["network"]): row for row in rows}
+    done = {(row["verifier"], row["pair"], row["network"]): row for row in read_rows(results)}
     for verifier in VERIFIERS:
         if names and verifier.name not in names:
             continue
@@ -158,6 +159,39 @@ def run_verifiers(
                     done.pop(key, None)
                 row = done.get(key) or _called(verifier, python, folder, network, seconds)
                 yield from _kept(done, results, row | {"sha256": own})
+
+
+def read_rows(results: Path) -> list[dict[str, Any]]:
+    """The rows of a file that `run_verifiers` has written; none where there is no file.
+
+    Raises:
+        ValueError: If a line is no row; says which.
+    """
+    rows = []
+    for number, line in enumerate(read_file(results).splitlines() if results.exists() else (), 1):
+        try:
+            row = parse_json(line)
+        except ValueError:
+            row = None
+        if not _is_row(row):
+            raise ValueError(
+                f"line {number} of {results} is {shown(line.decode(errors='replace'), 60)}, but "
+                "expected an object with the verifier, pair, network, verdict and message of a "
+                "call; remove the line, and the call is made again"
+            )
+        rows.append(row)
+    return rows
+
+
+def _is_row(row: Any) -> bool:
+    if not isinstance(row, dict):
+        return False
+    texts = [row.get(key) for key in ("verifier", "pair", "network", "verdict", "message")]
+    return (
+        all(isinstance(text, str) for text in texts)
+        and row["verdict"] in (VERDICTS if row["pair"] else ("not run",))
+        and isinstance(row.get("wrong", False), bool)
+    )
 
 
 def _kept(done: dict[Any, Any], results: Path, row: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -187,16 +221,18 @@ def _called(
     if code is None:
         return row | {"verdict": "timeout", "message": ""}
     try:
-        told = json.loads(output.strip().splitlines()[-1])
-        row["verdict"], image = told["verdict"], told["counterexample"]
+        answer = parse_json(output.strip().splitlines()[-1])
+        verdict, image = answer["verdict"], answer["counterexample"]
     except (ValueError, IndexError, KeyError, TypeError):
         return row | {"verdict": "error", "message": _last(error or output)}
-    row["message"] = str(told.get("message", ""))[:MESSAGE]
+    if verdict not in VERDICTS:
+        return row | {"verdict": "error", "message": f"the verdict {shown(verdict, 60)}"}
+    row["verdict"], row["message"] = verdict, str(answer.get("message", ""))[:MESSAGE]
     row["wrong"] = row["verdict"] in DECIDED and row["verdict"] != pair["expected"]
     if image is not None:
         row["counterexample"] = _judged(pair, folder / names[0], image)
-    if "intervals" in told:
-        row["outside"] = _outside(pair, folder, network, told["intervals"])
+    if "intervals" in answer:
+        row["outside"] = _outside(pair, folder, network, answer["intervals"])
     return row
 
 
@@ -235,7 +271,7 @@ def _outside(
 def _run(command: Sequence[str], seconds: float) -> tuple[int | None, str, str]:
     """The exit code, None where it took too long, and what was printed."""
     quiet = {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", "JAX_PLATFORMS": "cpu"}
-    environment = {name: held for name, held in os.environ.items() if name != "PYTHONPATH"} | quiet
+    environment = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"} | quiet
     try:
         process = subprocess.Popen(
             command,
@@ -269,10 +305,10 @@ def _last(text: str) -> str:
 
 def contradictions(rows: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
     """Verifier and pair, where its two verdicts contradict each other."""
-    told: dict[tuple[str, str], set[str]] = {}
+    verdicts: dict[tuple[str, str], set[str]] = {}
     for row in rows:
-        told.setdefault((row["verifier"], row["pair"]), set()).add(row["verdict"])
-    return [key for key, verdicts in told.items() if set(DECIDED) <= verdicts]
+        verdicts.setdefault((row["verifier"], row["pair"]), set()).add(row["verdict"])
+    return [key for key, own in verdicts.items() if set(DECIDED) <= own]
 
 
 def table(rows: Sequence[dict[str, Any]]) -> list[str]:

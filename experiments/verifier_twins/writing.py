@@ -14,13 +14,20 @@ import numpy as np
 from convattn.compile import to_vision_transformer
 from convattn.compile.box_values import BoxValues
 from convattn.compile.reader import read_network
-from convattn.files import write_file
+from convattn.files import parse_json, read_file, write_file
 from convattn.networks.transformation.attention_of import attention_of
 from verifier_twins.catalogue import Pair
 from verifier_twins.exact import Certified, logits, network_rows, rational
 from verifier_twins.networks import Network
 from verifier_twins.onnx_files import digest, run_network, write_network
-from verifier_twins.properties import Condition, certified_least, conditions, least_found, vnnlib
+from verifier_twins.properties import (
+    Condition,
+    certified_least,
+    conditions,
+    least_found,
+    require_parsed,
+    vnnlib,
+)
 
 SCHEMA, DTYPE = 1, "float32"
 PIXELS = 256  # parts of the interval from 0 to 1
@@ -107,7 +114,9 @@ def write_pair(pair: Pair, folder: Path) -> dict[str, Any]:
         name: write_network(function, example, folder / f"{name}.onnx")
         for name, function in (("cnn", network), ("twin", twin))
     }
-    for name, text in zip(FILES[2:], vnnlib(lower, upper, len(network.bias), asked), strict=True):
+    texts = vnnlib(lower, upper, len(network.bias), asked)
+    require_parsed(texts[1])
+    for name, text in zip(FILES[2:], texts, strict=True):
         write_file(folder / name, text.encode())
     images = images_in(lower, upper, pair.seed)
     outputs = [np.float64(run_network(folder / name, images)) for name in FILES[:2]]
@@ -150,11 +159,20 @@ def images_in(lower: np.ndarray, upper: np.ndarray, seed: int) -> np.ndarray:
 
 
 def is_written(folder: Path) -> bool:
-    """Whether all files of a pair are there, with the digests that `pair.json` says."""
+    """Whether all files of a pair are there, `pair.json` says what is read of it, and digests."""
     try:
-        digests = read_pair(folder)["sha256"]
-        return set(FILES) <= set(digests) and all(
-            digest(folder / name) == told for name, told in digests.items()
+        content = read_pair(folder)
+        box, bound, digests = content["box"], content["bound"], content["sha256"]
+        apart = content["largest_difference"]
+        numbers = [box["radius"], *box["lower"], content["room"], *bound["total"], *apart]
+        texts = [content["expected"], *content["counterexample_if_any"]]
+        return (
+            content["schema"] == SCHEMA
+            and all(isinstance(number, int | float) for number in numbers)
+            and all(isinstance(text, str) for text in texts)
+            and len(bound["total"]) == len(apart) == content["classes"] > 0
+            and set(FILES) <= set(digests)
+            and all(digest(folder / name) == expected for name, expected in digests.items())
         )
     except (OSError, ValueError, KeyError, TypeError):
         return False
@@ -162,7 +180,7 @@ def is_written(folder: Path) -> bool:
 
 def read_pair(folder: Path) -> dict[str, Any]:
     """What `pair.json` holds."""
-    return json.loads((folder / "pair.json").read_text())
+    return parse_json(read_file(folder / "pair.json"))
 
 
 def _json(held: Any) -> bytes:

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from fractions import Fraction
 
 import jax.numpy as jnp
 import numpy as np
@@ -19,6 +20,7 @@ from verifier_twins import writing  # noqa: E402
 from verifier_twins.catalogue import PAIRS  # noqa: E402
 from verifier_twins.exact import logits, network_rows  # noqa: E402
 from verifier_twins.onnx_files import run_network  # noqa: E402
+from verifier_twins.properties import Condition, conditions, require_parsed, vnnlib  # noqa: E402
 
 CHOSEN = {"04-blob": "transformer", "17-blob-attention": "attention"}
 
@@ -80,8 +82,6 @@ def test_timm_is_within_the_bound():
 
 
 def _fraction(number):
-    from fractions import Fraction
-
     return Fraction(float(number))
 
 
@@ -98,3 +98,20 @@ def test_a_public_parser_reads_what_was_meant(written):
     assert [float(words[-1].rstrip(")")) for words in box[1::2]] == upper
     assert "(<=" in " ".join(condition)
     assert "Y" in " ".join(condition)
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
+def test_a_public_parser_reads_the_properties_of_all_pairs(pair):
+    """With any threshold, as the one of a file depends on what is certified."""
+    pytest.importorskip("vnnlib")
+    classes = len(pair.network.bias)
+    threshold = (Condition(0, Fraction(-355, 2**20)),)
+    asked = conditions("class", classes) if pair.asks == "class" else threshold
+    _, text = vnnlib(*writing.box_of(pair), classes, asked)
+    require_parsed(text)
+    with pytest.raises(ValueError, match="the package vnnlib cannot read a property"):
+        require_parsed(text.removesuffix(")\n"))
+    with pytest.raises(
+        ValueError, match=r"reads \(assert\(<=Y\[0,0\]1.0\)\), but expected \(assert"
+    ):
+        require_parsed(f"{text}(assert\n(<= Y[0,0] 1.0))")

@@ -43,8 +43,15 @@ def place(tmp_path, monkeypatch):
 def rows_of(place, said, seconds=5):
     (place / "adapters" / "with_stub.py").write_text(ANSWER.format(said=said))
     folders = [place / "twins" / "01-edges"]
-    given = (folders, place / "verifiers", place / "twins" / "verdicts.jsonl", (), seconds)
-    return list(run_verifiers(*given))
+    results = place / "twins" / "verdicts.jsonl"
+    return list(run_verifiers(folders, place / "verifiers", results, (), seconds))
+
+
+def test_a_verdict_that_is_none_is_an_error(place):
+    rows = rows_of(place, {"cnn.onnx": "yes", "twin.onnx": ["holds"]})
+    assert [row["verdict"] for row in rows] == ["error", "error"]
+    assert rows[0]["message"] == "the verdict 'yes'"
+    assert table(rows)[2] == "| stub | cnn | 0 | 0 | 0 | 0 | 1 |"
 
 
 def test_a_contradiction_is_wrong_on_one_side_and_told(place):
