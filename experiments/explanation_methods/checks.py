@@ -46,8 +46,8 @@ def _doubled(subject: Subject) -> dict[str, torch.Tensor]:
 
 def _wrong_logits(subject: Subject) -> list[str]:
     with torch.no_grad():
-        found = subject.model(subject.truth["images"])
-    difference = float((found - subject.truth["logits"]).abs().max())
+        logits = subject.model(subject.truth["images"])
+    difference = float((logits - subject.truth["logits"]).abs().max())
     bound = subject.facts["bound"]
     if difference <= bound:
         return []
@@ -60,10 +60,10 @@ def _wrong_values(subject: Subject) -> list[str]:
         with torch.no_grad():
             stream = stream_after(subject.model, truth["images"], after)
         half, channels = stream.shape[-1] // 2, truth[f"{name}.channels"]
-        found = ((stream[..., channels] - stream[..., half + channels]) / 2)[
+        numbers = ((stream[..., channels] - stream[..., half + channels]) / 2)[
             :, truth[f"{name}.tokens"]
         ]
-        if not agree(found.numpy(), truth[name].numpy()):
+        if not agree(numbers.numpy(), truth[name].numpy()):
             wrong.append(f"{subject.name}: {name} differs after block {after}")
     return wrong
 
@@ -74,18 +74,18 @@ def _wrong_derivatives(subject: Subject) -> list[str]:
     images = truth["images"].clone().requires_grad_()
     logits = subject.model(images)
     for label in range(logits.shape[1]):
-        (found,) = torch.autograd.grad(logits[:, label].sum(), images, retain_graph=True)
-        if not agree(found.numpy(), truth["logits.jacobian"][:, label].numpy()):
+        (gradient,) = torch.autograd.grad(logits[:, label].sum(), images, retain_graph=True)
+        if not agree(gradient.numpy(), truth["logits.jacobian"][:, label].numpy()):
             wrong.append(f"{subject.name}: the derivatives of logit {label} differ")
     for cases in all_cases(subject)[1:]:
         inputs = cases.images.clone().requires_grad_()
-        (found,) = torch.autograd.grad(cases.target.numbers(inputs).sum(), inputs)
-        if not agree(found.numpy(), cases.exact.numpy()):
+        (gradient,) = torch.autograd.grad(cases.target.numbers(inputs).sum(), inputs)
+        if not agree(gradient.numpy(), cases.exact.numpy()):
             wrong.append(f"{subject.name}: the derivatives of {cases.group} differ")
     return wrong
 
 
-def agree(found: np.ndarray, exact: np.ndarray) -> bool:
+def agree(computed: np.ndarray, exact: np.ndarray) -> bool:
     """Whether numbers are equal up to the rounding of parameters.
 
     >>> agree(np.array([0.25, 3.0]), np.array([0.25, 3.000001]))
@@ -93,7 +93,7 @@ def agree(found: np.ndarray, exact: np.ndarray) -> bool:
     >>> agree(np.array([0.25, 3.0]), np.array([0.2501, 3.0]))
     False
     """
-    return bool((np.abs(found - exact) <= ROUNDED * UNIT_ROUNDOFF * np.abs(exact).max()).all())
+    return bool((np.abs(computed - exact) <= ROUNDED * UNIT_ROUNDOFF * np.abs(exact).max()).all())
 
 
 def _wrong_attention(subject: Subject) -> list[str]:

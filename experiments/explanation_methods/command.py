@@ -40,7 +40,7 @@ def main(words: Sequence[str] | None = None) -> int:
     return run_program(PROGRAM, Arguments, _compare, words)
 
 
-def _compare(given: Arguments) -> int:
+def _compare(arguments: Arguments) -> int:
     from convattn.extras import require
 
     for package in PACKAGES:
@@ -59,23 +59,23 @@ def _compare(given: Arguments) -> int:
 
     torch.set_num_threads(1)  # so that sums are added in the same order everywhere
     known = {network.name: f"{n:02}-{network.name}" for n, network in enumerate(NETWORKS, 1)}
-    unknown = [name for name in given.models if name not in known]
+    unknown = [name for name in arguments.models if name not in known]
     if unknown:
         raise ValueError(f"--models {unknown[0]}, but expected names among {', '.join(known)}")
     out = console()
-    write_suite(given.suite, NETWORKS, report=lambda line: print_lines([line]))
+    write_suite(arguments.suite, NETWORKS, report=lambda line: print_lines([line]))
     results = []
-    for name in given.models or known:
-        wrong = problems(load_subject(given.suite, known[name]))
+    for name in arguments.models or known:
+        wrong = problems(load_subject(arguments.suite, known[name]))
         if wrong:
             print_lines([*wrong, "these files are not as their truth says; remove them"])
             return FAILED
-        result, kept = model_result(given.suite, known[name], given.output_dir)
-        out.print(f"{known[name]}: as its truth says; {'kept' if kept else 'explained'}")
+        result, is_kept = model_result(arguments.suite, known[name], arguments.output_dir)
+        out.print(f"{known[name]}: as its truth says; {'kept' if is_kept else 'explained'}")
         results.append(result)
     text = tables(results)
     files = {"results.json": compact(results), "table.md": text.encode()}
     for name, content in (files | picture_files(draw(results), "explanations", ("svg",))).items():
-        write_file(given.output_dir / name, content)
-    print_lines([*text.splitlines(), f"written to {given.output_dir}"])
+        write_file(arguments.output_dir / name, content)
+    print_lines([*text.splitlines(), f"written to {arguments.output_dir}"])
     return SUCCESS

@@ -42,14 +42,16 @@ def _draw_metric(axes: Any, results: Sequence[Result], group: str, metric: str, 
         numbers = numbers_of(results, group, method, metric)
         if not numbers:
             continue
-        found = mean_over_models(numbers)
+        interval = mean_over_models(numbers)
         identity = f"{group}-{metric}-{place}"
         axes.plot(
             numbers, np.full(len(numbers), place), "o", markersize=3, alpha=0.3, color="C0",
             gid=f"models-{identity}",
         )  # fmt: skip
-        axes.plot([found.low, found.high], [place, place], color="black", linewidth=1.5)
-        axes.plot([found.mean], [place], "D", markersize=5, color="black", gid=f"mean-{identity}")
+        axes.plot([interval.low, interval.high], [place, place], color="black", linewidth=1.5)
+        axes.plot(
+            [interval.mean], [place], "D", markersize=5, color="black", gid=f"mean-{identity}"
+        )
     axes.set(title=title, ylim=(len(METHODS) - 0.5, -0.5))
     axes.title.set_fontsize(9)
     axes.axvline(0, color="grey", linewidth=0.5)

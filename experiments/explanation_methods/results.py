@@ -39,11 +39,11 @@ def model_result(suite: Path, name: str, output: Path) -> tuple[Result, bool]:
     settings = _settings(suite, name)
     if path.exists():
         try:
-            kept = parse_json(read_file(path))
+            earlier = parse_json(read_file(path))
         except ValueError as error:
             raise ValueError(f"{path} is no result: {error}; remove it, and it is made") from error
-        if isinstance(kept, dict) and kept.get("settings") == settings:
-            return kept, True
+        if isinstance(earlier, dict) and earlier.get("settings") == settings:
+            return earlier, True
     result = {"name": name, "settings": settings, **explained(load_subject(suite, name))}
     path.parent.mkdir(parents=True, exist_ok=True)
     write_file(path, compact(result))
@@ -67,16 +67,16 @@ def explained(subject: Subject) -> Result:
     groups: dict[str, list[tuple[Cases, dict[str, Scores]]]] = {}
     maps: Result = {}
     for cases in all_cases(subject):
-        found = explain(subject, cases)
+        maps_by_method = explain(subject, cases)
         scores = {
             name: score(each, cases.field, cases.jacobian, cases.product)
-            for name, each in found.items()
+            for name, each in maps_by_method.items()
         }
         for group in dict.fromkeys([cases.group, cases.group.partition(" ")[0]]):
             groups.setdefault(group, []).append((cases, scores))
         if subject.name == SHORTCUT and cases.group == "logits":
             truth = {"derivative": cases.jacobian, "derivative × input": cases.product}
-            maps = {key: shares(each) for key, each in (truth | found).items()}
+            maps = {key: shares(each) for key, each in (truth | maps_by_method).items()}
     distances = [[asdict(head) for head in heads] for heads in head_distances(subject)]
     return {
         "counts": {group: _counts([cases for cases, _ in own]) for group, own in groups.items()},
@@ -91,13 +91,13 @@ def explained(subject: Subject) -> Result:
     }
 
 
-def _counts(found: Sequence[Cases]) -> dict[str, int]:
+def _counts(groups: Sequence[Cases]) -> dict[str, int]:
     """All cases, those with no derivative, and of the others those with a field of all tokens."""
-    zero = sum(cases.left_out for cases in found)
+    zero = sum(cases.left_out for cases in groups)
     return {
-        "cases": zero + sum(len(cases.images) for cases in found),
+        "cases": zero + sum(len(cases.images) for cases in groups),
         "zero derivative": zero,
-        "whole field": sum(int(cases.field.all(axis=1).sum()) for cases in found),
+        "whole field": sum(int(cases.field.all(axis=1).sum()) for cases in groups),
     }
 
 

@@ -160,17 +160,17 @@ def _cases(
     subject: Subject, group: str, target: Target, images: Tensor, jacobian: Tensor, field: Tensor
 ) -> Cases:
     size = subject.patch_size
-    kept = jacobian.flatten(1).any(1)
-    images, jacobian = images[kept], jacobian[kept]
+    nonzero = jacobian.flatten(1).any(1)
+    images, jacobian = images[nonzero], jacobian[nonzero]
     return Cases(
         group,
-        replace(target, index=target.index[kept], rows=target.rows[kept]),
+        replace(target, index=target.index[nonzero], rows=target.rows[nonzero]),
         images,
-        by_token(field[kept][:, None], size) > 0,
+        by_token(field[nonzero][:, None], size) > 0,
         by_token(jacobian, size),
         by_token(jacobian * images, size),
         jacobian,
-        int((~kept).sum()),
+        int((~nonzero).sum()),
     )
 
 
@@ -195,7 +195,7 @@ def recorded_attention(model: Any) -> Iterator[list[Tensor]]:
     maps: list[Tensor] = []
     handles = [
         block.attn.attn_drop.register_forward_hook(
-            lambda module, given, result: maps.append(result)
+            lambda module, inputs, result: maps.append(result)
         )
         for block in model.blocks
     ]

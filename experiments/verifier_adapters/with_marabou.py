@@ -8,8 +8,8 @@ from maraboupy import Marabou
 network_file, property_file, _, _, seconds = sys.argv[1:]
 network = Marabou.read_onnx(network_file)
 options = Marabou.createOptions(verbosity=0, timeoutInSeconds=int(seconds))
-found, values, _ = network.solve(propertyFilename=property_file, options=options, verbose=False)
-verdict = {"unsat": "holds", "sat": "violated"}.get(found, "unknown")
+answer, values, _ = network.solve(propertyFilename=property_file, options=options, verbose=False)
+verdict = {"unsat": "holds", "sat": "violated"}.get(answer, "unknown")
 image = None
 if verdict == "violated":
     image = [values[number] for number in network.inputVars[0].ravel().tolist()]

@@ -6,10 +6,10 @@ import sys
 from vibecheck import verify
 
 network_file, _, property_file, _, seconds = sys.argv[1:]
-found = verify(net=network_file, spec=property_file, timeout=float(seconds))
-verdict = {"unsat": "holds", "sat": "violated", "error": "error"}.get(found.verdict, "unknown")
+result = verify(net=network_file, spec=property_file, timeout=float(seconds))
+verdict = {"unsat": "holds", "sat": "violated", "error": "error"}.get(result.verdict, "unknown")
 image = None
 if verdict == "violated":
-    image = [float(number) for number in found.counterexample["X"].ravel()]
-details = str(getattr(found, "details", ""))[:300]
+    image = [float(number) for number in result.counterexample["X"].ravel()]
+details = str(getattr(result, "details", ""))[:300]
 print(json.dumps({"verdict": verdict, "counterexample": image, "message": details}))

@@ -69,16 +69,16 @@ def layer_rows(layer: Layer, shape: tuple[int, int, int]) -> tuple[Rows, tuple[i
 
 def network_rows(network: Network) -> list[Rows]:
     """Every layer, and the classifier."""
-    shape, found = network.image, []
+    shape, layers = network.image, []
     for layer in network.layers:
         rows, shape = layer_rows(layer, shape)
-        found.append(rows)
+        layers.append(rows)
     weights = network.weights(shape[1] * shape[2])
     forms = tuple(
         {place: Fraction(weight) for place, weight in enumerate(own.tolist()) if weight}
         for own in weights.T
     )
-    return [*found, Rows(forms, tuple(rational(network.bias)))]
+    return [*layers, Rows(forms, tuple(rational(network.bias)))]
 
 
 def logits(layers: Sequence[Rows], image: Sequence[Fraction]) -> list[Fraction]:

@@ -32,13 +32,13 @@ class Layer:
 
     def offsets(self, sides: tuple[int, int]) -> list[tuple[int, int]]:
         """By axis, pixels of zeros before and after, as XLA lays them."""
-        found = []
+        widths = []
         for side, taps in zip(sides, self.kernel.shape[2:], strict=True):
             reach = self.dilation * (taps - 1)
             steps = -(-side // self.stride)
             total = max((steps - 1) * self.stride + reach + 1 - side, 0)
-            found.append((0, 0) if self.padding == "VALID" else (total // 2, total - total // 2))
-        return found
+            widths.append((0, 0) if self.padding == "VALID" else (total // 2, total - total // 2))
+        return widths
 
 
 @dataclass(frozen=True, eq=False)

@@ -135,9 +135,9 @@ def _with_biases(nodes: list[Any], graph: Any) -> list[Any]:
     from onnx import helper, numpy_helper
 
     constants = _constants(graph)
-    found: list[Any] = []
+    merged: list[Any] = []
     for node in nodes:
-        before: Any = found[-1] if found else node
+        before: Any = merged[-1] if merged else node
         is_bias = node.op_type == "Add" and _is_plain(before)
         if is_bias and before.output[0] in node.input and not constants[before.input[2]].any():
             (name,) = (name for name in node.input if name != before.output[0])
@@ -147,13 +147,13 @@ def _with_biases(nodes: list[Any], graph: Any) -> list[Any]:
                 for array, own in zip(arrays, names, strict=True):
                     graph.initializer.append(numpy_helper.from_array(array, own))
                 inputs = [before.input[0], *names]
-                found[-1] = helper.make_node("Gemm", inputs, node.output, transB=1)
+                merged[-1] = helper.make_node("Gemm", inputs, node.output, transB=1)
                 continue
-        found.append(node)
-    for place, node in enumerate(found):
+        merged.append(node)
+    for place, node in enumerate(merged):
         if _is_plain(node) and not constants.get(node.input[2], np.ones(1)).any():
-            found[place] = helper.make_node("MatMul", node.input[:2], node.output)
-    return found
+            merged[place] = helper.make_node("MatMul", node.input[:2], node.output)
+    return merged
 
 
 def _is_plain(node: Any) -> bool:
@@ -170,27 +170,27 @@ def _products(node: Any, constants: dict[str, np.ndarray]) -> list[Any]:
     from onnx import helper
 
     equation = helper.get_node_attr_value(node, "equation").decode()
-    given, result = equation.split("->")
-    left, right = given.split(",")
+    operands, result = equation.split("->")
+    left, right = operands.split(",")
     summed = "".join(sorted(set(left) & set(right) - set(result)))
     shared = [letter for letter in result if letter in left and letter in right]
     mine, theirs = ([x for x in part if x not in shared and x != summed] for part in (left, right))
     if len(summed) != 1 or len(theirs) != 1 or (len(mine) != 1 and (shared or len(right) != 2)):
         raise ValueError(f"Einsum {equation}, but expected products of matrices")
     orders = [*shared, *mine, summed], [*shared, summed, *theirs]
-    found, names = [], []
+    nodes, names = [], []
     for name, letters, order in zip(node.input, (left, right), orders, strict=True):
         names.append(name)
         if list(letters) != order:
             names[-1] = f"{node.output[0]}_{len(names)}"
             turned = [letters.index(letter) for letter in order]
-            found.append(helper.make_node("Transpose", [name], names[-1:], perm=turned))
+            nodes.append(helper.make_node("Transpose", [name], names[-1:], perm=turned))
     own = [*shared, *mine, *theirs]
     if own == list(result):
-        return [*found, helper.make_node("MatMul", names, node.output)]
-    found.append(helper.make_node("MatMul", names, [f"{node.output[0]}_product"]))
+        return [*nodes, helper.make_node("MatMul", names, node.output)]
+    nodes.append(helper.make_node("MatMul", names, [f"{node.output[0]}_product"]))
     turned = [own.index(letter) for letter in result]
-    return [*found, helper.make_node("Transpose", found[-1].output, node.output, perm=turned)]
+    return [*nodes, helper.make_node("Transpose", nodes[-1].output, node.output, perm=turned)]
 
 
 def _reductions(model: Any) -> None:
@@ -254,8 +254,8 @@ def _without_pads(model: Any) -> None:
 def _rename(graph: Any) -> None:
     """Plain names, in the order of the file: those of tools count what they have written before."""
     names = {graph.input[0].name: INPUT, graph.output[0].name: OUTPUT}
-    kept = {name for node in graph.node for name in node.input}
-    constants = [held for held in graph.initializer if held.name in kept]
+    inputs = {name for node in graph.node for name in node.input}
+    constants = [held for held in graph.initializer if held.name in inputs]
     del graph.initializer[:]
     graph.initializer.extend(constants)
     del graph.value_info[:]

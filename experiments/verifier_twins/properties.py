@@ -51,12 +51,12 @@ def conditions(asks: str, classes: int) -> tuple[Condition, ...]:
 def composed(rows: Rows, condition: Condition) -> tuple[Form, Fraction]:
     """A condition's value as a form of what the classifier reads."""
     form, shift = condition.form()
-    found: Form = {}
+    composition: Form = {}
     for output, weight in form.items():
         shift += weight * rows.shifts[output]
         for place, own in rows.forms[output].items():
-            found[place] = found.get(place, Fraction(0)) + weight * own
-    return found, shift
+            composition[place] = composition.get(place, Fraction(0)) + weight * own
+    return composition, shift
 
 
 def certified_least(

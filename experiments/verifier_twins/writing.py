@@ -50,17 +50,17 @@ def twin_of(
     """The twin; bounds on its logits and on the network's own, in float32; what it is."""
     example = jnp.asarray((lower + upper)[None] / 2, DTYPE)
     if pair.twin == "transformer":
-        found = to_vision_transformer(network, example, channels_first=True, **pair.options)
-        assert found.report is not None
-        bound = found.bound_on_box(lower, upper)
-        size = found.report.size
+        compiled = to_vision_transformer(network, example, channels_first=True, **pair.options)
+        assert compiled.report is not None
+        bound = compiled.bound_on_box(lower, upper)
+        size = compiled.report.size
         facts = {"blocks": size.blocks, "width": size.width, "heads": size.num_heads}
-        return found.unrolled, bound.transformer, bound.network, facts | {"tokens": size.tokens}
+        return compiled.unrolled, bound.transformer, bound.network, facts | {"tokens": size.tokens}
     layers, apply, _ = attention_of(network, example, backend="dense")
-    given = {name: images.shape for name, images in apply.inputs(layers, example).items()}
+    shapes = {name: images.shape for name, images in apply.inputs(layers, example).items()}
     sides = (np.moveaxis(side, 0, -1) for side in (lower, upper))
     values = BoxValues(read_network(network, (example,), (1, 1), True), *sides)
-    rounded = values.evaluation_error(DTYPE, [(layers[name], given[name]) for name in layers])
+    rounded = values.evaluation_error(DTYPE, [(layers[name], shapes[name]) for name in layers])
     heads = {"layers": len(layers), "heads": sum(layer.heads for layer in layers.values())}
     return (lambda images: apply(layers, images)), rounded, values.evaluation_error(DTYPE), heads
 
@@ -123,7 +123,7 @@ def write_pair(pair: Pair, folder: Path) -> dict[str, Any]:
     apart = np.abs(outputs[0] - outputs[1]).max(0)
     if not (apart <= total).all():
         raise ValueError(f"{pair.name}: logits differ by {apart}, but expected at most {total}")
-    found = {
+    content = {
         "schema": SCHEMA,
         "name": pair.name,
         "twin": {"kind": pair.twin, **pair.options, **facts},
@@ -144,9 +144,9 @@ def write_pair(pair: Pair, folder: Path) -> dict[str, Any]:
         image = {"image": list(map(float, counterexample)), "logits": list(map(str, exact))}
         write_file(folder / "counterexample.json", _json(image))
     names = [*FILES, *(["counterexample.json"] if counterexample is not None else [])]
-    found["sha256"] = {name: digest(folder / name) for name in names}
-    write_file(folder / "pair.json", _json(found))
-    return found
+    content["sha256"] = {name: digest(folder / name) for name in names}
+    write_file(folder / "pair.json", _json(content))
+    return content
 
 
 def images_in(lower: np.ndarray, upper: np.ndarray, seed: int) -> np.ndarray:

@@ -76,8 +76,8 @@ def test_nothing_is_written_where_a_logit_is_outside_its_bound(
     right = CompiledTransformer._streams
 
     def wrong(self, rows):
-        found = right(self, rows)
-        return found._replace(logits=found.logits + 1)
+        streams = right(self, rows)
+        return streams._replace(logits=streams.logits + 1)
 
     monkeypatch.setattr(CompiledTransformer, "_streams", wrong)
     done = convattn_command("compile", "own.py:network", "--images", "images.npy")

@@ -90,11 +90,11 @@ def test_what_is_outside_its_bound_is_not_written(tmp_path, monkeypatch) -> None
     call = module.to_vision_transformer
 
     def off(*args, **options):
-        found = call(*args, **options)
-        found.timm["head.bias"] += 1.0
-        report = CompiledTransformer.compared(found, args[0], args[1])
-        object.__setattr__(found, "report", report)
-        return found
+        compiled = call(*args, **options)
+        compiled.timm["head.bias"] += 1.0
+        report = CompiledTransformer.compared(compiled, args[0], args[1])
+        object.__setattr__(compiled, "report", report)
+        return compiled
 
     monkeypatch.setattr(module, "to_vision_transformer", off)
     with pytest.raises(ValueError, match="shift failed its comparison"):

@@ -64,15 +64,15 @@ def test_integrated_gradients_of_a_cube(baseline):
     images = torch.tensor([[1.0, 0.25, 2.0], [0.5, 1.5, -1.0], [1.0, 1.0, 0.0]]).double()
     target = Target(cubes, torch.tensor([1, 0, 1]), torch.zeros(3, dtype=torch.long))
     inputs = images[:, None, None]
-    found = methods.integrated_gradients(target, inputs, baseline)[:, 0, 0]
+    gradients = methods.integrated_gradients(target, inputs, baseline)[:, 0, 0]
     chosen = WEIGHTS[target.index]
     ends, starts = (chosen * images).sum(1), (chosen * baseline).sum(1)
     factor = ends**2 + ends * starts + starts**2  # the integral of 3 (start + α (end - start))²
     expected = chosen * (images - baseline) * factor[:, None]
     close = {"rtol": 16 * 2.0**-24, "atol": 16 * 2.0**-24}  # captum's steps are float32
-    torch.testing.assert_close(found, expected, **close)
+    torch.testing.assert_close(gradients, expected, **close)
     complete = target.numbers(inputs) - target.numbers(torch.full_like(inputs, baseline))
-    torch.testing.assert_close(found.sum(1), complete, **close)
+    torch.testing.assert_close(gradients.sum(1), complete, **close)
     product = methods.gradient_times_input(target, inputs)[:, 0, 0]
     torch.testing.assert_close(product, 3 * chosen * images * ends[:, None] ** 2)
     assert not torch.allclose(product.sum(1), complete)
@@ -94,7 +94,7 @@ def test_gradients_by_attention_are_those_of_the_forward_pass():
         ends = []
         for sign in (1, -1):
 
-            def moved(module, given, result, entry=entry, sign=sign):
+            def moved(module, inputs, result, entry=entry, sign=sign):
                 result = result.clone()
                 result[entry] += sign * step
                 return result
@@ -113,12 +113,12 @@ def test_gradients_by_attention_are_those_of_the_forward_pass():
 
 def test_used_heads_of_grid_and_class_token():
     attention = torch.stack([torch.full((3, 3), 1 / 3), shift(3, 1)[0].float()])[None]
-    found = methods.used_attention(attention, ["unused", "offset"])
-    assert torch.equal(found[0, 1:], shift(3, 1)[0, 1:].float())
-    assert torch.equal(found[0, 0], torch.tensor([1.0, 0.0, 0.0]))  # nothing serves it
-    found = methods.used_attention(attention, ["mean", "unused"])
-    assert torch.equal(found[0, 0], attention[0, 0, 0])
-    assert torch.equal(found[0, 1:], torch.eye(3)[1:])
+    rows = methods.used_attention(attention, ["unused", "offset"])
+    assert torch.equal(rows[0, 1:], shift(3, 1)[0, 1:].float())
+    assert torch.equal(rows[0, 0], torch.tensor([1.0, 0.0, 0.0]))  # nothing serves it
+    rows = methods.used_attention(attention, ["mean", "unused"])
+    assert torch.equal(rows[0, 0], attention[0, 0, 0])
+    assert torch.equal(rows[0, 1:], torch.eye(3)[1:])
 
 
 def test_a_random_map_has_the_field_s_fraction_of_tokens_inside():
@@ -126,20 +126,20 @@ def test_a_random_map_has_the_field_s_fraction_of_tokens_inside():
     count, tokens, inside = 4000, 20, 6
     field = np.zeros((count, tokens), bool)
     field[:, :inside] = True
-    found = scores.fraction_inside(random.random((count, tokens)), field)
+    inside_share = scores.fraction_inside(random.random((count, tokens)), field)
     limit = sqrt(log(2e6) / (2 * count))  # Hoeffding: exceeded once in a million runs
-    assert abs(found.mean() - inside / tokens) < limit
-    assert abs(found.mean() - (1 - inside / tokens)) > limit
+    assert abs(inside_share.mean() - inside / tokens) < limit
+    assert abs(inside_share.mean() - (1 - inside / tokens)) > limit
 
 
 def test_rank_correlation_is_spearman_s():
     random = np.random.default_rng(1)
     maps, truth = random.integers(0, 5, (2, 10, 16)).astype(float)
     expected = [spearmanr(a, b).statistic for a, b in zip(maps, truth, strict=True)]
-    found = scores.rank_correlation(maps, truth)
-    np.testing.assert_allclose(found, expected, atol=1e-12)
+    correlations = scores.rank_correlation(maps, truth)
+    np.testing.assert_allclose(correlations, expected, atol=1e-12)
     noise = 1e-7 * random.random(maps.shape)
-    np.testing.assert_array_equal(scores.rank_correlation(maps + noise, truth), found)
+    np.testing.assert_array_equal(scores.rank_correlation(maps + noise, truth), correlations)
     assert scores.rank_correlation(1 + noise[:1], truth[:1]).tolist() == [0.0]
     assert np.isnan(scores.rank_correlation(maps[:1], np.ones((1, 16)))).all()
 
@@ -148,10 +148,10 @@ def test_what_is_not_defined_is_left_out():
     maps = np.array([[0.0, 0.0], [1.0, 3.0], [1.0, 3.0]])
     field = np.array([[True, False], [True, True], [True, False]])
     jacobian = np.array([[1.0, 0.0], [1.0, 2.0], [2.0, 1.0]])
-    found = scores.score(maps, field, jacobian, jacobian)
-    np.testing.assert_array_equal(found.inside, [np.nan, np.nan, 0.25])
-    np.testing.assert_allclose(found.jacobian, [0, 1, -1])
-    assert found.blank.tolist() == [True, False, False]
+    result = scores.score(maps, field, jacobian, jacobian)
+    np.testing.assert_array_equal(result.inside, [np.nan, np.nan, 0.25])
+    np.testing.assert_allclose(result.jacobian, [0, 1, -1])
+    assert result.blank.tolist() == [True, False, False]
     with pytest.raises(ValueError, match="negative"):
         scores.score(-maps, field, jacobian, jacobian)
     with pytest.raises(ValueError, match="NaN"):
@@ -166,10 +166,10 @@ def test_pixels_of_a_patch_are_added_up():
 
 def test_the_interval_is_that_of_the_bootstrap():
     numbers = np.random.default_rng(2).normal(size=400)
-    found = table.mean_over_models(numbers)
+    interval = table.mean_over_models(numbers)
     normal = 1.96 * numbers.std() / 20
-    assert abs((found.high - found.low) / (2 * normal) - 1) < 0.05
-    assert found.low < found.mean < found.high
+    assert abs((interval.high - interval.low) / (2 * normal) - 1) < 0.05
+    assert interval.low < interval.mean < interval.high
 
 
 def test_the_command_keeps_what_it_has(tmp_path, monkeypatch, capsys):
@@ -179,13 +179,13 @@ def test_the_command_keeps_what_it_has(tmp_path, monkeypatch, capsys):
     assert command.main(words) == 0
     assert "01-shift: as its truth says; explained" in capsys.readouterr().out
     results = (tmp_path / "out/results.json").read_bytes()
-    found = json.loads(results)[0]
+    shift_result = json.loads(results)[0]
     gradient, random = (
-        found["scores"]["tokens"][name]["inside"] for name in ("gradient × input", "random")
+        shift_result["scores"]["tokens"][name]["inside"] for name in ("gradient × input", "random")
     )
     assert gradient == 1
     assert random < 0.05  # 1 of 64 tokens
-    assert found["distances"][0][0]["measured"] == pytest.approx(sqrt(2))
+    assert shift_result["distances"][0][0]["measured"] == pytest.approx(sqrt(2))
     assert command.main(words) == 0
     assert "kept" in capsys.readouterr().out
     assert (tmp_path / "out/results.json").read_bytes() == results

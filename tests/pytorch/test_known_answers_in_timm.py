@@ -44,10 +44,10 @@ def test_a_wrong_weight_is_noticed(subjects):
     weight = subject.model.blocks[0].attn.proj.weight
     before = weight.clone()
     weight.mul_(1.001)
-    found = problems(subject)
+    lines = problems(subject)
     weight.copy_(before)
-    assert "a logit is off by" in found[0]
-    assert [line.partition(": ")[2] for line in found[1:]] == [
+    assert "a logit is off by" in lines[0]
+    assert [line.partition(": ")[2] for line in lines[1:]] == [
         "value1 differs after block 1",
         "the derivatives of logit 0 differ",
         "the derivatives of logit 1 differ",
@@ -69,16 +69,16 @@ def test_a_wrong_head_is_noticed(block, head, changed, subjects):
     subject = subjects["opposite-paths"]
     heads = [list(each) for each in subject.facts["heads"]]
     heads[block][head] = heads[block][head] | changed
-    found = problems(replace(subject, facts=subject.facts | {"heads": heads}))
-    assert len(found) == 1
-    assert f"block {block + 1}, head {head} is not" in found[0]
+    lines = problems(replace(subject, facts=subject.facts | {"heads": heads}))
+    assert len(lines) == 1
+    assert f"block {block + 1}, head {head} is not" in lines[0]
 
 
 def test_a_wrong_border_is_noticed(subjects):
     subject = subjects["circular"]
     heads = [[head | {"border": "zeros"} for head in block] for block in subject.facts["heads"]]
-    found = problems(replace(subject, facts=subject.facts | {"heads": heads}))
-    assert len(found) == 7  # offsets, all in the first block
+    lines = problems(replace(subject, facts=subject.facts | {"heads": heads}))
+    assert len(lines) == 7  # offsets, all in the first block
 
 
 def test_unused_heads_have_a_distance_that_means_nothing(subjects):

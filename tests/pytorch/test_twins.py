@@ -37,23 +37,23 @@ def images_of(pair):
 
 
 def test_both_files_are_within_the_bound_and_the_property_is_decided(written):
-    pair, folder, found = written
+    pair, folder, content = written
     images = images_of(pair)
     cnn, twin = (np.float64(run_network(folder / f"{n}.onnx", images)) for n in ("cnn", "twin"))
-    total = np.array(found["bound"]["total"])
+    total = np.array(content["bound"]["total"])
     assert (np.abs(cnn - twin) <= total).all()
-    assert found["room"] >= writing.LEAST_ROOM
+    assert content["room"] >= writing.LEAST_ROOM
     least = min(abs(cnn[:, 0] - cnn[:, 1])) if pair.asks == "class" else 1.0
     assert least > 0 or pair.expected == "violated"
     assert writing.is_written(folder)
     (folder / "twin.onnx").write_bytes(b"other")
     assert not writing.is_written(folder)
     writing.write_pair(pair, folder)
-    assert writing.read_pair(folder) == json.loads(json.dumps(found))  # the same bytes
+    assert writing.read_pair(folder) == json.loads(json.dumps(content))  # the same bytes
 
 
 def test_a_counterexample_is_one_in_both_files(written):
-    pair, folder, found = written
+    pair, folder, content = written
     if pair.expected == "holds":
         assert not (folder / "counterexample.json").exists()
         return
@@ -61,7 +61,7 @@ def test_a_counterexample_is_one_in_both_files(written):
     image = np.array(held["image"], np.float32).reshape(1, *pair.network.image)
     for name in ("cnn", "twin"):
         first, second = run_network(folder / f"{name}.onnx", image)[0]
-        assert first < second - found["bound"]["total"][0]
+        assert first < second - content["bound"]["total"][0]
 
 
 def test_timm_is_within_the_bound():
@@ -71,10 +71,10 @@ def test_timm_is_within_the_bound():
         pair.network, jnp.asarray(lower[None], "float32"), channels_first=True
     )
     bound, images = compiled.bound_on_box(lower, upper), images_of(pair)
-    found = logits_in("timm", compiled, np.moveaxis(images, 1, -1))
+    actual = logits_in("timm", compiled, np.moveaxis(images, 1, -1))
     layers = network_rows(pair.network)
     exact = [[float(x) for x in logits(layers, list(map(_fraction, i.ravel())))] for i in images]
-    assert (np.abs(found - np.array(exact)) <= bound.transformer).all()
+    assert (np.abs(actual - np.array(exact)) <= bound.transformer).all()
     broken = {name: array.copy() for name, array in compiled.arrays.items()}
     broken["blocks.0.attn.proj.weight"] *= np.float32(1.01)
     wrong = logits_in("timm", replace(compiled, arrays=broken), np.moveaxis(images, 1, -1))
@@ -87,12 +87,12 @@ def _fraction(number):
 
 def test_a_public_parser_reads_what_was_meant(written):
     vnnlib = pytest.importorskip("vnnlib")
-    pair, folder, found = written
+    pair, folder, content = written
     lower, upper = (side.ravel().tolist() for side in writing.box_of(pair))
     query = vnnlib.parse_query_file(str(folder / "property-2.vnnlib"))
     (network,) = query.networks
     assert [held.shape for held in network.inputs] == [[1, *pair.network.image]]
-    assert [held.shape for held in network.outputs] == [[1, found["classes"]]]
+    assert [held.shape for held in network.outputs] == [[1, content["classes"]]]
     *box, condition = [str(assertion.expr).split() for assertion in query.assertions]
     assert [float(words[-1].rstrip(")")) for words in box[::2]] == lower
     assert [float(words[-1].rstrip(")")) for words in box[1::2]] == upper

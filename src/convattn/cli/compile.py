@@ -199,9 +199,9 @@ class Compile:
         options["patch_size"] = patch
         options["channels_first"] = self.channels_first or None
         if self.size_only:
-            given = jax.ShapeDtypeStruct(images.shape, images.dtype)
-            found = size(function, given, **options)
-            return b"", True, [str(found)], asdict(found)
+            shape = jax.ShapeDtypeStruct(images.shape, images.dtype)
+            dimensions = size(function, shape, **options)
+            return b"", True, [str(dimensions)], asdict(dimensions)
         compiled = to_vision_transformer(
             function,
             images,

@@ -80,6 +80,6 @@ def _of_run(folder: Path, weights: Path | str | None, dtype: str) -> NamedNetwor
 def reader_of_runs(name: str, folder: Path) -> Callable[..., Any]:
     """What an installed package does with the folder of a run, by the name of its entry point."""
     for entry in entry_points(group="convattn.networks", name=name):
-        found: Callable[..., Any] = entry.load()
-        return found
+        reader: Callable[..., Any] = entry.load()
+        return reader
     raise ValueError(f"NETWORK got the folder {folder}, but {remedy('convattn_lab')}")

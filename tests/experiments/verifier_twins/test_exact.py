@@ -19,11 +19,11 @@ def images(pair, count=2):
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
 def test_logits_are_exactly_those_of_jax_in_float64(pair):
-    given = images(pair)
+    batch = images(pair)
     with jax.enable_x64(True):
-        expected = np.asarray(pair.network(given))
+        expected = np.asarray(pair.network(batch))
     layers = network_rows(pair.network)
-    for image, row in zip(given, expected, strict=True):
+    for image, row in zip(batch, expected, strict=True):
         assert logits(layers, rational(image)) == rational(row)
 
 

@@ -90,8 +90,10 @@ def test_counterexamples_are_evaluated(place, monkeypatch):
     pair = json.loads((place / "twins" / "01-edges" / "pair.json").read_text())
     logits = {"first": [0.0, 1.0], "second": [1.0, 0.0], "third": [1.0, 0.99]}
     pair["bound"] = {"total": [0.01, 0.02]}
-    told = zip(logits, ("confirmed", "none in onnxruntime", "a tie, within the bound"), strict=True)
-    for name, said in told:
+    expected = zip(
+        logits, ("confirmed", "none in onnxruntime", "a tie, within the bound"), strict=True
+    )
+    for name, said in expected:
         monkeypatch.setattr(verdicts, "run_network", lambda *_, own=name: np.array([logits[own]]))
         assert verdicts._judged(pair, place, [0.75]) == said
     assert verdicts._judged(pair, place, [1.5]) == "outside the box"
