@@ -23,7 +23,7 @@ class Arguments:
     """
 
     suite: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("build/suite")
-    """The suite; what is missing of it is written."""
+    """The suite of this version; what is missing of it is written."""
     output_dir: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("build/explanations")
     """Results go there: results.json, table.md, explanations.svg."""
     models: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ def _compare(arguments: Arguments) -> int:
     from convattn.cli.output import console, print_lines
     from convattn.diagnosis.picture import picture_files
     from convattn.files import write_file
-    from convattn.known_answers import NETWORKS, write_suite
+    from convattn.known_answers import NETWORKS, recorded_digests, write_suite
     from explanation_methods.checks import problems
     from explanation_methods.figure import draw
     from explanation_methods.results import compact, model_result
@@ -63,7 +63,15 @@ def _compare(arguments: Arguments) -> int:
     if unknown:
         raise ValueError(f"--models {unknown[0]}, but expected names among {', '.join(known)}")
     out = console()
-    write_suite(arguments.suite, NETWORKS, report=lambda line: print_lines([line]))
+    digests = write_suite(arguments.suite, NETWORKS, report=lambda line: print_lines([line]))
+    recorded = recorded_digests()
+    other = [file for file, digest in digests.items() if recorded.get(file) != digest]
+    if other:
+        raise ValueError(
+            f"{len(other)} of {len(digests)} files of {arguments.suite}, such as {other[0]}, have "
+            "other digests than convattn/known_answers/digests.json, but expected the suite of "
+            "this version; install the packages of requirements.lock, and run it again"
+        )
     results = []
     for name in arguments.models or known:
         wrong = problems(load_subject(arguments.suite, known[name]))

@@ -197,6 +197,12 @@ def test_the_command_keeps_what_it_has(tmp_path, monkeypatch, capsys):
     assert "remove it, and it is made" in capsys.readouterr().err
     assert command.main([*words, "--models", "spot"]) == 2
     assert "--models spot, but expected names among shift" in capsys.readouterr().err
+    with monkeypatch.context() as patch:
+        patch.setattr(known_answers, "recorded_digests", dict)
+        assert command.main(words) == 2
+        message = capsys.readouterr().err
+        assert "2 of 2 files of " in message
+        assert "such as 01-shift.safetensors, have other digests than" in message
     monkeypatch.setitem(sys.modules, "captum", None)
     monkeypatch.setattr("convattn.extras.find_spec", lambda name: name != "captum" or None)
     assert command.main(words) == 2
