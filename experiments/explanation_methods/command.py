@@ -41,13 +41,17 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _compare(arguments: Arguments) -> int:
+    from convattn.cli.output import console, print_lines, require_folder, require_outside
     from convattn.extras import require
 
+    for folder, option in ((arguments.suite, "--suite"), (arguments.output_dir, "--output-dir")):
+        require_folder(folder, option)
+    results_file = arguments.output_dir / "results.json"
+    require_outside(results_file, "--output-dir", arguments.suite, "--suite")
     for package in PACKAGES:
         require(package)
     import torch
 
-    from convattn.cli.output import console, print_lines
     from convattn.diagnosis.picture import picture_files
     from convattn.files import write_file
     from convattn.known_answers import NETWORKS, recorded_digests, write_suite

@@ -172,6 +172,13 @@ def test_the_interval_is_that_of_the_bootstrap():
     assert interval.low < interval.mean < interval.high
 
 
+def test_results_are_not_written_among_the_files_of_the_suite(tmp_path, capsys):
+    for output in (tmp_path / "suite", tmp_path / "suite" / "results"):
+        assert command.main(["--suite", str(tmp_path / "suite"), "--output-dir", str(output)]) == 2
+        assert f"--output-dir got {output}/results.json, but" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_command_keeps_what_it_has(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(known_answers, "NETWORKS", known_answers.NETWORKS[:1])
     monkeypatch.setattr(methods, "STEPS", 4)
