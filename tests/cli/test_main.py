@@ -219,3 +219,15 @@ def test_an_ascii_terminal_ends_nothing(tmp_path):
     done = subprocess.run(words, capture_output=True, env=environment, check=False)
     assert done.returncode == 0
     assert b"\\u03b4 = 1" in done.stdout
+
+
+def test_the_help_leaves_out_commands_whose_packages_are_missing(convattn_command, monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("convattn_ledger")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pebble", None)
+    done = convattn_command("--help")
+    text = " ".join(done.out.split())
+    assert done.code == 0
+    assert "Without 'verify': pebble is not installed" in text
+    assert "pip install 'convattn[verify]'" in text
+    assert "diagnose" in text

@@ -106,7 +106,7 @@ def dispatch(
         words: The command, of one word or two, then its options.
         commands: By name, `module:Dataclass`; only the module of the given command is imported.
         program: How help calls the program.
-        description: What it is, for its help.
+        description: What it is, for its help, which leaves out commands whose packages are missing.
     """
     config = (tyro.conf.FlagCreatePairsOff, tyro.conf.DisallowNone)
     name = next((n for n in (" ".join(words[:2]), *words[:1]) if n in commands), None)
@@ -132,7 +132,15 @@ def dispatch(
             f"there is no command {words[0]!r}{hint} (commands: {', '.join(commands)})"
         )
     else:
-        kinds = {name: _load(place) for name, place in commands.items()}
+        kinds, absent = {}, []
+        for name, place in commands.items():
+            try:
+                kinds[name] = _load(place)
+            except ModuleNotFoundError as error:
+                if not missing(error):
+                    raise
+                absent.append(f"Without {name!r}: {missing(error)}.")
+        description = " ".join([description, *absent])
         parsed = tyro.extras.subcommand_cli_from_dict(
             kinds, prog=program, description=description, args=words, config=config
         )
