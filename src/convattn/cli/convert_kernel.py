@@ -163,7 +163,7 @@ class ConvertKernel:
             "kernel_name": found.kernel_name,
             "bias_name": found.bias_name,
             "layout": found.layout,
-            "layout_told_by": found.told_by,
+            "layout_told_by": found.inferred_from,
             "parts": list(found.parts),
             "ignored": list(self.ignore),
             "notes": [
@@ -177,7 +177,7 @@ class ConvertKernel:
         }
         lines = [
             f"kernel {found.kernel_name or ''} {tuple(found.kernel.shape)}, stored as "
-            f"{found.layout} ({found.told_by}), "
+            f"{found.layout} ({found.inferred_from}), "
             + (f"computed from {' and '.join(found.parts)}, " if found.parts else "")
             + f"bias {found.bias_name or 'none'} -> "
             f"{converted.heads} heads" + (" in two layers" if self.layers == 2 else ""),

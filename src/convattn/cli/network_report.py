@@ -65,11 +65,11 @@ def report_numbers(report: Any) -> dict[str, Any]:
 
 def report_lines(report: Any, dtype: str) -> list[str]:
     """A report in a few lines: its layers in one, its outputs, and what is left."""
-    from convattn.networks.transformation.contents import is_not_seen_into
+    from convattn.networks.transformation.contents import is_opaque
 
     layers = report.layers
     heads = sorted({layer.heads for layer in layers})
-    total = len(layers) + sum(not is_not_seen_into(line) for line in report.left)
+    total = len(layers) + sum(not is_opaque(line) for line in report.left)
     bounded = [layer for layer in layers if layer.passed is not None]
     lines = [
         f"{len(layers)} of {total} convolutions -> attention layers of "
