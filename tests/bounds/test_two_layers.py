@@ -44,8 +44,8 @@ def test_the_error_of_the_first_layer_goes_through_the_second_and_the_leak_adds_
             positive = replace(layer, output=jnp.abs(layer.output).astype(jnp.float64))
             return np.asarray(ca.apply_attention(positive, jnp.abs(values).astype(jnp.float64)))
 
-    made = through(second, between)
+    magnitude = through(second, between)
     before = layer_error_bound(layers.first, padded, through(layers.first, padded))
-    own = layer_error_bound(second, between, made) + gamma(8, SINGLE) * made * INFLATION
+    own = layer_error_bound(second, between, magnitude) + gamma(8, SINGLE) * magnitude * INFLATION
     expected = layers.cropped(jnp.asarray(own + through(second, before))) * INFLATION
     np.testing.assert_allclose(two_layers_bound(layers, images), expected, rtol=RELATIVE)

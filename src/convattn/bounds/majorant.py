@@ -58,8 +58,8 @@ def _majorant_values(
     layer: AttentionLayer, kernel: Array, bias: Array | None, images: Array, groups: int
 ) -> Array:
     """G as one program, under `jax.enable_x64(True)`."""
-    wide = majorant_layer(layer, kernel, bias, groups=groups)
-    return apply_attention(wide, jnp.abs(images.astype(jnp.float64)))
+    absolute_layer = majorant_layer(layer, kernel, bias, groups=groups)
+    return apply_attention(absolute_layer, jnp.abs(images.astype(jnp.float64)))
 
 
 def majorant_layer(
