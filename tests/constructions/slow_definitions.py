@@ -56,10 +56,10 @@ def slow_token_maps(kernel, patch_size, stride=None, dilation=None) -> dict[Shif
     axes = kernel.ndim - 2
     stride, dilation = stride or (1,) * axes, dilation or (1,) * axes
     *sizes, width_in, width_out = kernel.shape
-    kept = kept_pixels(patch_size, stride)
+    pixels_of_axes = kept_pixels(patch_size, stride)
     shape = (
         math.prod(patch_size) * width_in,
-        math.prod(len(pixels) for pixels in kept) * width_out,
+        math.prod(len(pixels) for pixels in pixels_of_axes) * width_out,
     )
     maps: dict[Shift, np.ndarray] = {}
     for p in product(*map(range, patch_size)):
@@ -69,12 +69,12 @@ def slow_token_maps(kernel, patch_size, stride=None, dilation=None) -> dict[Shif
             ]
             offset = tuple(r // size for r, size in zip(read, patch_size, strict=True))
             block = maps.setdefault(offset, np.zeros(shape, kernel.dtype))
-            if any(x not in pixels for x, pixels in zip(p, kept, strict=True)):
+            if any(x not in pixels for x, pixels in zip(p, pixels_of_axes, strict=True)):
                 continue
             place = [r % size for r, size in zip(read, patch_size, strict=True)]
             row = row_major(place, patch_size) * width_in
-            spot = [pixels.index(x) for x, pixels in zip(p, kept, strict=True)]
-            column = row_major(spot, [len(pixels) for pixels in kept]) * width_out
+            spot = [pixels.index(x) for x, pixels in zip(p, pixels_of_axes, strict=True)]
+            column = row_major(spot, [len(pixels) for pixels in pixels_of_axes]) * width_out
             block[row : row + width_in, column : column + width_out] = kernel[index]
     return dict(sorted(maps.items()))
 

@@ -51,10 +51,10 @@ def test_the_distinct_rows_are_those_of_the_flattened_kernel(bucket):
     geometry = ConvolutionGeometry.of(bucket.kernel_size, bucket.patch_size, 1, bucket.dilation)
     rows, counts = distinct_rows(kernel, geometry)
     flattened = flattened_kernel(kernel, bucket.patch_size, dilation=bucket.dilation)
-    found = Counter[tuple[int, ...]]()
+    actual = Counter[tuple[int, ...]]()
     for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
-        found[tuple(row)] += count
-    assert found == Counter(map(tuple, flattened.tolist()))
+        actual[tuple(row)] += count
+    assert actual == Counter(map(tuple, flattened.tolist()))
 
 
 @pytest.mark.parametrize("keep", [1, 2])

@@ -77,8 +77,8 @@ def test_the_shares_of_the_exact_form(epsilon):
         row = weights[head, 2, 3]
         other = float(epsilon / (35 * (1 + share)))
         assert_within(row[0, 0], other, gamma(200, "float64") * other)
-        wanted = float(1 - epsilon) + other
-        assert_within(row[2, 3], wanted, gamma(200, "float64") * wanted)
+        expected = float(1 - epsilon) + other
+        assert_within(row[2, 3], expected, gamma(200, "float64") * expected)
     for head, share in ((0, 1), (15, 3)):  # no target in the corner
         row = weights[head, 0, 0]
         assert_within(row, np.full((5, 7), 1 / (35 * (1 + share))), gamma(200, "float64"))
