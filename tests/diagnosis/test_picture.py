@@ -12,9 +12,9 @@ def drawn():
 
 def test_the_same_numbers_give_the_same_bytes() -> None:
     for file_format in picture.FORMATS:
-        found = picture_bytes(drawn(), file_format)
-        assert found == picture_bytes(drawn(), file_format)
-        assert b"<dc:date>" not in found
+        content = picture_bytes(drawn(), file_format)
+        assert content == picture_bytes(drawn(), file_format)
+        assert b"<dc:date>" not in content
 
 
 def test_files_are_replaced_whole_or_not_at_all(tmp_path, monkeypatch) -> None:
@@ -53,7 +53,7 @@ def test_panels_are_arranged_once_before_all_formats(monkeypatch) -> None:
         figure.add_subplot().set_ylabel("a label")
     start = figures[0].axes[0].get_position().bounds
     figures[0].draw_without_rendering()
-    monkeypatch.setattr(picture, "picture_bytes", lambda *given: b"")
+    monkeypatch.setattr(picture, "picture_bytes", lambda *args: b"")
     picture.picture_files(figures[1], "name")
     first, second = (figure.axes[0].get_position().bounds for figure in figures)
     assert first == second != start
