@@ -79,12 +79,12 @@ def report_lines(report: Any, dtype: str) -> list[str]:
     ]
     if bounded:
         worst = max(bounded, key=lambda layer: layer.difference / (layer.bound or 1))
-        share = worst.difference / worst.bound if worst.bound else 0.0
-        where = f"at most {share:.2g} of it ({worst.path})"
-        outside = [layer.path for layer in bounded if layer.passed is False]
+        fraction = worst.difference / worst.bound if worst.bound else 0.0
+        where = f"at most {fraction:.2g} of it ({worst.path})"
+        failed = [layer.path for layer in bounded if layer.passed is False]
         lines.append(
-            f"NOT WITHIN their derived bounds: {', '.join(outside)}"
-            if outside
+            f"NOT WITHIN their derived bounds: {', '.join(failed)}"
+            if failed
             else f"each of {len(bounded)} layers is within its derived bound: {where}"
         )
     if len(bounded) < len(layers):
