@@ -89,9 +89,12 @@ def test_every_number_names_its_claim():
     assert counts.exact.bounded is None
     assert "24 heads are shown to be necessary" in counts.exact.difference
     assert "28 to suffice (S.width: coord" in counts.exact.difference
-    wide = count_heads(5, patch_size=2)
-    assert (wide.limit.necessary.claim, wide.limit.sufficient.claim) == ("S.heads", "L21.theorem1")
-    assert (wide.exact.necessary.claim, wide.exact.sufficient.claim) == ("S.kernel", "S.finite")
+    counts = count_heads(5, patch_size=2)
+    assert (counts.limit.necessary.claim, counts.limit.sufficient.claim) == (
+        "S.heads",
+        "L21.theorem1",
+    )
+    assert (counts.exact.necessary.claim, counts.exact.sufficient.claim) == ("S.kernel", "S.finite")
     assert count_heads(3).limit.necessary.claim == "S.kernel"
     assert count_heads(3, attention="shared").limit.necessary.claim == "S.heads"
     assert count_heads(3, attention="shared").exact.necessary.claim == "S.heads"
@@ -282,12 +285,12 @@ def test_a_balanced_kernel_takes_four_heads_of_dimension_one():
 def test_balanced_ranks_are_reached_by_kernels_whose_maps_add_up_to_zero(
     kernel_size, patch, dilation, channels
 ):
-    drawn = np.random.default_rng(0).integers(1, 99, (*kernel_size, *channels)).astype(np.float32)
+    kernel = np.random.default_rng(0).integers(1, 99, (*kernel_size, *channels)).astype(np.float32)
     own = [axis for axis, size in enumerate(patch) if dilation[axis] % size == 0]
     last = tuple(-1 if axis in own else slice(None) for axis in range(len(kernel_size)))
-    drawn[last] -= drawn.sum(axis=tuple(own))
+    kernel[last] -= kernel.sum(axis=tuple(own))
     blocks = np.asarray(
-        ca.conv_to_attention(drawn, patch_size=patch, dilation=dilation, form="limit").output
+        ca.conv_to_attention(kernel, patch_size=patch, dilation=dilation, form="limit").output
     )
     assert not blocks.sum(axis=0).any()
     ranks = [int(np.linalg.matrix_rank(np.concatenate(list(blocks), axis))) for axis in (1, 0)]

@@ -98,8 +98,8 @@ def test_the_bound_of_scalar_heads_is_that_of_the_formula(padding):
         SINGLE,
     ]
     factors += [gamma(20 + 1, SINGLE)] if padding == "MEAN" else []
-    wide = majorant_layer(layer, kernel, None)
-    majorant = np.asarray(ca.apply_attention(wide, jnp.abs(PICTURE).astype(np.float64)))
+    absolute_layer = majorant_layer(layer, kernel, None)
+    majorant = np.asarray(ca.apply_attention(absolute_layer, jnp.abs(PICTURE).astype(np.float64)))
     lost = underflow_bound(layer, PICTURE, grid, np.float32, np.float32, True)
     expected = formula_bound(factors, majorant, lost)
     bound = limit_rounding_bound(layer, PICTURE, kernel, None)

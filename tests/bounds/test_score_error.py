@@ -62,7 +62,7 @@ def test_the_scores_beside_a_register_are_within_their_error(dtype, keys):
     error = layer_score_error(layer, TokenGrid((keys,), ((0, 0),)))
     scores = np.asarray(layer.register.at(keys), np.float64)
     with flint.ctx.workprec(300):
-        exact = [arb(share * keys).log() for share in (1, 3)]
+        exact = [arb(sigma * keys).log() for sigma in (1, 3)]
         off = [abs(arb(float(scores[3 * i])) - height) for i, height in enumerate(exact)]
         assert max(off) <= error.absolute
         assert max(*exact, arb(1 + 4 * keys).log()) <= error.range * (1 + 1e-12)

@@ -24,8 +24,8 @@ def test_a_bias_adds_its_rounding_and_that_of_the_cast():
         kernel, jnp.array([-7.0], jnp.bfloat16), form="limit", stride=(2, 1)
     )
     plain = two_layers_bound(replace(layers, bias=None), images) / INFLATION
-    wide = (np.abs(np.asarray(part).astype(np.float64)) for part in (images, kernel))
-    largest = np.asarray(ca.conv(*wide, stride=(2, 1), padding="SAME_TORCH"))
+    absolute = (np.abs(np.asarray(part).astype(np.float64)) for part in (images, kernel))
+    largest = np.asarray(ca.conv(*absolute, stride=(2, 1), padding="SAME_TORCH"))
     rate = 2 * (2.0**-8 + 2 * 2.0**-24)
     expected = (plain + rate * (largest + plain + 7)) * INFLATION
     np.testing.assert_allclose(two_layers_bound(layers, images), expected, rtol=RELATIVE)

@@ -85,8 +85,8 @@ def test_the_fewest_heads_know_the_visible_keys():
 def test_other_dtypes_are_within_their_bounds(dtype):
     images, kernel, bias, options = case(SIZES[3], dtype)
     layer = ca.conv_to_attention(kernel, bias, **CAUSAL, **options)
-    wide = [jnp.asarray(part, jnp.float64) for part in (images, kernel, bias)]
-    expected = ca.conv(*wide, padding="CAUSAL", **options)
+    in_float64 = [jnp.asarray(part, jnp.float64) for part in (images, kernel, bias)]
+    expected = ca.conv(*in_float64, padding="CAUSAL", **options)
     bound = layer_error_bound(layer, images, majorant_of(layer, kernel, bias, images))
     for backend in SERVING:
         apply = jax.jit(lambda layer, x, b=backend: apply_attention(layer, x, backend=b))

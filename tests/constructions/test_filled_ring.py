@@ -78,8 +78,8 @@ def test_at_finite_parameters_it_is_within_the_derived_bound(padding):
     majorant = majorant_of(layer, kernel, bias, images)
     bound = layer_error_bound(layer, images, majorant)
     with jax.enable_x64(True):
-        wide = (jnp.asarray(part, jnp.float64) for part in (images, kernel, bias))
-        expected = conv(*wide, padding=padding, stride=2)
+        in_float64 = (jnp.asarray(part, jnp.float64) for part in (images, kernel, bias))
+        expected = conv(*in_float64, padding=padding, stride=2)
     assert_within(apply_attention(layer, images), expected, bound)
     assert float(bound.max()) < 1e-2 * float(np.abs(expected).max())
     moved = np.roll(np.asarray(expected), 1, axis=2)

@@ -69,10 +69,10 @@ def test_tap_index_joins_each_pair_of_pixels_by_its_only_tap(sizes):
         outputs = list(geometry.output_pixels[axis])
         shape = (len(offsets), len(outputs), geometry.patch_size[axis])
         expected = np.full(shape, -1)
-        for pixel, tap, patch, place in reads(geometry, axis):
+        for pixel, tap, patch, position in reads(geometry, axis):
             if pixel in outputs:
-                assert expected[offsets.index(patch), outputs.index(pixel), place] == -1
-                expected[offsets.index(patch), outputs.index(pixel), place] = tap
+                assert expected[offsets.index(patch), outputs.index(pixel), position] == -1
+                expected[offsets.index(patch), outputs.index(pixel), position] = tap
         assert_equal(index, expected)
 
 

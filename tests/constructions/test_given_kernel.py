@@ -250,7 +250,7 @@ def test_refusals():
 
 def test_where_weights_underflow_there_is_no_bound():
     layer = given_kernel_layer(jnp.ones((3, 1, 1)))
-    wide = type(layer.encoding)(jnp.full((2, 3), 1e38, jnp.float32), layer.encoding.offsets)
-    layer = type(layer)(wide, None, layer.output, patch_size=(1,), ring=layer.ring)
+    encoding = type(layer.encoding)(jnp.full((2, 3), 1e38, jnp.float32), layer.encoding.offsets)
+    layer = type(layer)(encoding, None, layer.output, patch_size=(1,), ring=layer.ring)
     with pytest.raises(ValueError, match="underflow"):
         mixture_error_bound(layer, jnp.ones((1, 4, 1), jnp.float32), np.ones((1, 4, 1)))

@@ -56,9 +56,9 @@ def test_in_float64_forty_is_not_machine_precision():
 
     `math.fsum` rounds the sum once. Softmax may lose what it adds one by one: how it sums decides.
     """
-    for keys, whole in [(27, True), (28, False)]:
+    for keys, is_uniform in [(27, True), (28, False)]:
         total = math.fsum([1.0] + [math.exp(-40)] * (keys - 1))
-        assert (1 / total == 1) is whole
+        assert (1 / total == 1) is is_uniform
 
 
 @pytest.mark.slow

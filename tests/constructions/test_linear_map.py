@@ -133,9 +133,9 @@ def test_what_is_said_of_a_stored_kernel_holds_of_it():
     recovered = attention_to_conv(layer, 3, image_size=6)
     stored = [np.asarray(x.astype(jnp.bfloat16), np.float64) for x in recovered[:2]]
     residual = stored_residual(layer, *stored, (6,))
-    wide = jax.tree.map(lambda leaf: leaf.astype(jnp.float64), layer)
-    zero = np.asarray(apply_attention(wide, np.zeros((1, 6, 1)), backend="dense"))
-    gaps = np.asarray(apply_attention(wide, np.eye(6)[..., None], backend="dense")) - zero
+    in_float64 = jax.tree.map(lambda leaf: leaf.astype(jnp.float64), layer)
+    zero = np.asarray(apply_attention(in_float64, np.zeros((1, 6, 1)), backend="dense"))
+    gaps = np.asarray(apply_attention(in_float64, np.eye(6)[..., None], backend="dense")) - zero
     sums = np.abs(gaps - np.asarray(conv(np.eye(6)[..., None], stored[0]))).sum(0).max()
     assert_within(residual.sup_norm, sums, 1e-6)
     assert_within(residual.bias_gap, np.abs(zero - stored[1]).max(), 1e-12)

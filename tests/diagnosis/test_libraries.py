@@ -120,11 +120,11 @@ def test_a_text_tower_beside_it_is_left_alone():
     for kind in ("Hugging Face CLIP", "Hugging Face SigLIP"):
         vision = stored_dict(kind)
         text = {f"text_model.{n}": a[:8] for n, a in vision.items() if "layers" in n}
-        whole = text | {f"vision_model.{name}": array for name, array in vision.items()}
-        whole |= {"logit_scale": np.ones(()), "visual_projection.weight": np.ones((3, 16))}
-        whole |= {"vision_model.embeddings.position_ids": np.arange(10)[None]}
+        both = text | {f"vision_model.{name}": array for name, array in vision.items()}
+        both |= {"logit_scale": np.ones(()), "visual_projection.weight": np.ones((3, 16))}
+        both |= {"vision_model.embeddings.position_ids": np.arange(10)[None]}
         for above in ("", "module."):
-            below = {above + name: array for name, array in whole.items()}
+            below = {above + name: array for name, array in both.items()}
             assert_equal(rows(read(below)), rows(read(vision)))
 
 

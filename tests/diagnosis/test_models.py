@@ -120,20 +120,20 @@ def test_without_images_positions_alone_decide_and_it_is_said():
 
 def test_parameters_without_positions_are_refused_unless_told_that_nothing_is_turned():
     """A network that turns its queries and keys holds nothing that says so."""
-    whole = timm_dict()
-    turned = {name: array for name, array in whole.items() if name != "pos_embed"}
+    arrays = timm_dict()
+    turned = {name: array for name, array in arrays.items() if name != "pos_embed"}
     size = tuple(side * 4 for side in SIDES)
     with pytest.raises(ValueError, match="rotary positions"):
         diagnose(turned, image_size=size, heads=2)
     result = diagnose(turned, image_size=size, heads=2, rotary="none")
-    assert result.notes[1] == diagnose(whole, image_size=size, heads=2).notes[1] == module.NOWHERE
+    assert result.notes[1] == diagnose(arrays, image_size=size, heads=2).notes[1] == module.NOWHERE
 
 
 def test_layers_are_chosen_and_keep_their_numbers():
-    whole = diagnose(timm_dict(3), images(), heads=2)
+    every = diagnose(timm_dict(3), images(), heads=2)
     (second,) = diagnose(timm_dict(3), images(), heads=2, layers=[2]).layers
     assert second.number == 2
-    assert second.as_dict() == whole.layers[1].as_dict()
+    assert second.as_dict() == every.layers[1].as_dict()
     with pytest.raises(ValueError, match=r"layers=\[4\], but the model has layers 1 to 3"):
         diagnose(timm_dict(3), images(), heads=2, layers=[4])
 
@@ -289,8 +289,8 @@ def test_what_does_not_go_with_a_model_is_refused(model, options, said):
 )
 def test_damaged_files_and_pickles_are_refused(content, said, tmp_path):
     if content is None:
-        whole = as_file(tmp_path, timm_dict(), "safetensors").read_bytes()
-        content = whole[: len(whole) // 2]
+        stored = as_file(tmp_path, timm_dict(), "safetensors").read_bytes()
+        content = stored[: len(stored) // 2]
     (tmp_path / "net.bin").write_bytes(content)
     with pytest.raises(ValueError, match=said):
         diagnose(tmp_path / "net.bin")

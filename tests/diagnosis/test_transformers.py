@@ -91,8 +91,8 @@ def test_the_attention_is_timms(kind):
 def test_the_attention_is_hugging_faces(kind, tmp_path, monkeypatch):
     torch, theirs = torch_package("transformers")
     softmax = torch.nn.functional.softmax  # theirs is in float32 whatever the model is in
-    wide = lambda scores, dim, dtype=None: softmax(scores, dim)  # noqa: E731
-    monkeypatch.setattr(torch.nn.functional, "softmax", wide)
+    in_float64 = lambda scores, dim, dtype=None: softmax(scores, dim)  # noqa: E731
+    monkeypatch.setattr(torch.nn.functional, "softmax", in_float64)
     sides = PIXELS if kind != "Beit" else (8, 8)  # of BEiT they keep one side alone
     settings = getattr(theirs, f"{kind}Config")(
         image_size=sides if kind != "Beit" else 8,
@@ -138,8 +138,8 @@ def test_attention_is_the_softmax_of_the_formula():
     patch = pixels[0, :PATCH, PATCH : 2 * PATCH].transpose(2, 0, 1)  # the second token
     kernel = arrays["patch_embed.proj.weight"]
     token = np.einsum("wcij,cij->w", kernel, patch) + arrays["patch_embed.proj.bias"]
-    place = arrays["pos_embed"][0]
-    tokens = {0: arrays["cls_token"][0, 0] + place[0], 2: token + place[2]}
+    positions = arrays["pos_embed"][0]
+    tokens = {0: arrays["cls_token"][0, 0] + positions[0], 2: token + positions[2]}
 
     def part(number: int, which: int) -> np.ndarray:
         x = tokens[number]
@@ -290,16 +290,16 @@ def test_a_block_adds_the_attention_and_then_the_mlp():
 
 def test_positions_are_added_before_or_behind_the_other_tokens():
     """Those of the patches alone, and those of all tokens with zeros for the class."""
-    whole = read(timm_dict())
-    positions = whole.positions.copy()
+    model = read(timm_dict())
+    positions = model.positions.copy()
     positions[0] = 0
-    patches = replace(whole, positions=positions[1:])
-    behind = replace(whole, positions=positions)
-    none = replace(whole, positions=None)
+    patches = replace(model, positions=positions[1:])
+    behind = replace(model, positions=positions)
+    none = replace(model, positions=None)
     for one, two, three in zip(*(maps(m, images()) for m in (patches, behind, none)), strict=True):
         assert_equal(one, two)
         assert np.abs(one - three).max() > 1e-3
-    bare = replace(whole, prefix=np.zeros((0, 8)), positions=positions[1:])
+    bare = replace(model, prefix=np.zeros((0, 8)), positions=positions[1:])
     twice = replace(bare, positions=None, patch_bias=bare.patch_bias + 1.0)
     ones = replace(bare, positions=np.ones((6, 8)))
     for one, two in zip(maps(twice, images()), maps(ones, images()), strict=True):

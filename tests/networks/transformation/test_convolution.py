@@ -86,8 +86,8 @@ def test_dtypes_of_operands_and_results_are_kept():
         size = float(convolve(abs(IMAGES), abs(KERNEL)).max()) + float(abs(KERNEL).sum() * 3)
         allowed = 4 * float(jnp.finfo(dtype).eps) * size
         assert float(abs(result.astype(float) - convolve(IMAGES, KERNEL)).max()) <= allowed
-    wide = with_attention(lambda *args: convolve(*args, preferred_element_type=jnp.float32))
-    result = wide(IMAGES.astype(jnp.bfloat16), KERNEL.astype(jnp.bfloat16))
+    converted = with_attention(lambda *args: convolve(*args, preferred_element_type=jnp.float32))
+    result = converted(IMAGES.astype(jnp.bfloat16), KERNEL.astype(jnp.bfloat16))
     assert result.dtype == jnp.float32
     assert float(abs(result - convolve(IMAGES, KERNEL)).max()) < 1e-3  # a bfloat16 ends at 0.5
 

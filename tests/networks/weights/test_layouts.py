@@ -55,10 +55,10 @@ ROUTES = {"flax": (pack_flax, apply_flax), "torch": (pack_torch, apply_formula)}
 
 
 @cache
-def fixed_case(name: str, dtype: str = "float32", whole: bool = True):
+def fixed_case(name: str, dtype: str = "float32", integers: bool = True):
     shape, patch, sides, options = CASES[name]
     generator = np.random.default_rng(len(name))
-    kernel = generator.integers(-4, 5, shape) + (0 if whole else generator.random(shape))
+    kernel = generator.integers(-4, 5, shape) + (0 if integers else generator.random(shape))
     bias = generator.integers(-4, 5, shape[-1])
     kernel, bias = kernel.astype(dtype), bias.astype(dtype)
     layer = ca.conv_to_attention(kernel, bias, patch_size=patch, **options)
