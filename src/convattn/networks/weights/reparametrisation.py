@@ -160,7 +160,7 @@ def _normed(name: str, by_path: Mapping[tuple[str, ...], list[str]]) -> Iterator
     >>> by_path = {("conv", "kernel"): ["params/conv/kernel"], ("conv", "w"): ["net/conv/w"]}
     >>> [*_normed("params/WeightNorm_0/conv/kernel/scale", by_path)]
     ['params/conv/kernel']
-    >>> [*_normed("net/sn_params_tree/net__conv__w/sigma", places)]
+    >>> [*_normed("net/sn_params_tree/net__conv__w/sigma", by_path)]
     ['net/conv/w']
     """
     *path, last = path_of(name) or ("",)
