@@ -73,11 +73,11 @@ def test_colours_reach_to_the_largest_attention_and_no_place_is_left_over():
     maps = np.random.default_rng(0).random((8, 3, 5, 3, 5)) / 4
     figure = ca.plot_heads(maps)
     panels = figure.axes[:12]
-    panels = maps[:, 1, 2]  # the middle
+    attention = maps[:, 1, 2]  # of the token in the middle
     for number, axes in enumerate(panels[:8]):
-        assert (np.asarray(axes.images[0].get_array()) == panels[number]).all()
+        assert (np.asarray(axes.images[0].get_array()) == attention[number]).all()
         norm = axes.images[0].norm
-        assert (norm.vmin, norm.vmax, norm.gamma) == (0, panels.max(), 0.5)
+        assert (norm.vmin, norm.vmax, norm.gamma) == (0, attention.max(), 0.5)
         grid, query = axes.patches
         assert (grid.get_xy(), grid.get_width(), grid.get_height()) == ((-0.5, -0.5), 5, 3)
         assert (query.get_xy(), query.get_width(), query.get_height()) == ((1.5, 0.5), 1, 1)
