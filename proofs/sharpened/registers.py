@@ -65,7 +65,7 @@ import numpy as np
 
 from convattn.bounds.majorant import majorant_of
 from convattn.bounds.rounding import layer_error_bound
-from convattn.constructions.register import SHARES
+from convattn.constructions.register import SIGMAS
 from convattn.fast.application import apply_attention
 from convattn_ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
 from convattn_ledger.evidence import (
@@ -159,7 +159,7 @@ def layers_in_fractions(run: Run) -> str:
             for weights, share, block in zip(
                 np.asarray(layer.encoding.weights), shares, maps.astype(object), strict=True
             ):
-                exact = Fraction(min(SHARES, key=lambda near, share=share: abs(near - share)))
+                exact = Fraction(min(SIGMAS, key=lambda near, share=share: abs(near - share)))
                 require(abs(share - exact) < 1e-5, f"a register has σ = {share}, not {exact}")
                 targets = (between == np.array(offsets[int(weights.argmax())])).all(axis=2)
                 weight = 1 + prod(grid) * Fraction(float(weights.max()))

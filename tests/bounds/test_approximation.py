@@ -48,12 +48,12 @@ def test_the_distance_is_enclosed_for_every_number_of_keys(seed):
     rng = np.random.default_rng(seed)
     weights = rng.random((3, 4)) * (10.0 ** rng.integers(-3, 3))
     blocks, maps = rng.normal(size=(3, 2, 3)), rng.normal(size=(4, 2, 3))
-    found = squared_distance(weights, blocks, maps)
+    enclosure = squared_distance(weights, blocks, maps)
     for keys in (4, 5, 17, 4000):
         error = exact_distance(weights, blocks, maps, keys)
-        assert found.lower <= error <= found.upper
-    assert found.lower in found
-    assert found.upper * 2 not in found
+        assert enclosure.lower <= error <= enclosure.upper
+    assert enclosure.lower in enclosure
+    assert enclosure.upper * 2 not in enclosure
 
 
 @pytest.mark.slow
@@ -66,15 +66,19 @@ def test_the_error_is_the_linear_maps_at_an_interior_query(shape, patch, heads):
     products of softmax weights, each exact to 2⁻⁴⁸, and maps that the heads scale by up to 2⁶).
     """
     kernel = jnp.asarray(np.random.default_rng(1).normal(size=shape))
-    found = approximate_conv(kernel, heads, patch_size=patch)
+    approximation = approximate_conv(kernel, heads, patch_size=patch)
     axes = len(shape) - 2
     sides = (5 * patch,) * axes
     exact = ca.conv_to_attention(kernel, patch_size=patch, encoding="quadratic")
-    gap = np.asarray(linear_map(found.layer, sides) - linear_map(exact, sides))
+    gap = np.asarray(linear_map(approximation.layer, sides) - linear_map(exact, sides))
     middle = slice(2 * patch, 3 * patch)
     squared = float((gap[(slice(None),) * axes + (middle,) * axes] ** 2).sum())
     energy = float((np.asarray(flattened_kernel(kernel, patch)) ** 2).sum())
-    assert found.error.lower - 2.0**-40 * energy <= squared <= found.error.upper + 2.0**-40 * energy
+    assert (
+        approximation.error.lower - 2.0**-40 * energy
+        <= squared
+        <= approximation.error.upper + 2.0**-40 * energy
+    )
 
 
 @pytest.mark.slow
@@ -87,23 +91,23 @@ def test_the_bounds_are_below_and_the_error_is_within_one_head(shape, patch, dty
     energy = float((singular**2).sum())
     slack = 2.0**-40 * energy
     for heads in (1, 3, 12):
-        found = approximate_conv(kernel, heads, patch_size=patch)
+        approximation = approximate_conv(kernel, heads, patch_size=patch)
         tails = [float((singular[n:] ** 2).sum()) for n in (heads, heads - 1)]
-        assert found.layer.heads <= heads
-        assert tails[0] - slack <= found.lower_bound <= tails[0] + slack
-        assert tails[1] - slack <= found.next_bound <= tails[1] + slack
-        assert found.lower_bound <= found.error.upper
+        assert approximation.layer.heads <= heads
+        assert tails[0] - slack <= approximation.lower_bound <= tails[0] + slack
+        assert tails[1] - slack <= approximation.next_bound <= tails[1] + slack
+        assert approximation.lower_bound <= approximation.error.upper
         if dtype == "float64":
-            assert found.error.upper <= tails[1] + slack
-        assert_dtype(found.layer.output, dtype)
+            assert approximation.error.upper <= tails[1] + slack
+        assert_dtype(approximation.layer.output, dtype)
 
 
 def test_one_head_for_an_edge_is_one_tap():
     """The optimum is 1: (a_1 - a_3)² ≤ |a|² for a ≥ 0. The bounds are 0 and 2."""
-    found = approximate_conv(jnp.array([[[1.0]], [[0.0]], [[-1.0]]], "float64"), 1)
-    assert found.method == "one-hot heads"
-    assert 1.0 in found.error
-    assert found.error.upper < 1 + 1e-12
+    approximation = approximate_conv(jnp.array([[[1.0]], [[0.0]], [[-1.0]]], "float64"), 1)
+    assert approximation.method == "one-hot heads"
+    assert 1.0 in approximation.error
+    assert approximation.error.upper < 1 + 1e-12
     mixed = approximate_conv(jnp.ones((3, 3, 1, 1), "float64").at[0].set(-1.0), 1)
     assert 3 - 1e-12 < mixed.error.lower <= mixed.error.upper < 3 + 1e-12  # the six ones
 
@@ -124,29 +128,32 @@ def dense_distance(weights, blocks, maps, keys):
 def test_the_error_is_the_dense_one_and_no_simpler_layer_is_nearer(entries, heads, dtype):
     """Small kernels: 3 × 3, one channel into two. The dense sum is good to 10⁻¹² of |F|²."""
     kernel = jnp.asarray(np.reshape(entries, (3, 3, 1, 2)), dtype)
-    found = approximate_conv(kernel, heads)
+    approximation = approximate_conv(kernel, heads)
     geometry = ConvolutionGeometry.of((3, 3), 1)
     maps = np.asarray(token_maps(kernel, geometry), np.float64)
-    weights, blocks = stored_numbers(found.layer)
+    weights, blocks = stored_numbers(approximation.layer)
     slack = 1e-12 * float((maps**2).sum())
     for keys in (9, 50):
         dense = dense_distance(weights, blocks, maps, keys)
-        assert found.error.lower - slack <= dense <= found.error.upper + slack
-        assert found.lower_bound <= dense + slack
-    assert found.lower_bound <= found.error.upper
-    assert found.layer.heads <= heads
+        assert approximation.error.lower - slack <= dense <= approximation.error.upper + slack
+        assert approximation.lower_bound <= dense + slack
+    assert approximation.lower_bound <= approximation.error.upper
+    assert approximation.layer.heads <= heads
     loudest = np.argsort(-(maps**2).sum(axis=(1, 2)), kind="stable")[:heads]
     uniform_weight = float(np.finfo("float64" if dtype == "float64" else "float32").eps)
     one_hot = np.eye(9)[loudest] / uniform_weight
     spoken = jnp.asarray(maps[loudest] * (1 + uniform_weight), dtype)
     simple = squared_distance(one_hot, np.asarray(spoken, np.float64), maps)
-    assert found.error.upper <= simple.upper + slack
+    assert approximation.error.upper <= simple.upper + slack
     right = np.linalg.svd(maps.reshape(9, 2).T, full_matrices=False)[2][: heads - 1]
     weights, coefficients = mixture_heads(right)
     own = jnp.asarray(np.tensordot(coefficients @ right, maps, 1), dtype)
     truncated = mixture_layer(weights, np.eye(len(weights)), own, geometry)
     if heads <= 2:  # beyond that the rank is reached, and rounding alone is left of both
-        assert found.error.upper <= squared_distance(*stored_numbers(truncated), maps).upper + slack
+        assert (
+            approximation.error.upper
+            <= squared_distance(*stored_numbers(truncated), maps).upper + slack
+        )
 
 
 @pytest.mark.parametrize(
@@ -154,11 +161,15 @@ def test_the_error_is_the_dense_one_and_no_simpler_layer_is_nearer(entries, head
 )  # the bounds are 63.55, 40.86 and 16.72; one-hot heads have 98.9, 63.6 and 27.3
 def test_factors_come_nearer_than_singular_vectors(heads, reached):
     kernel = np.random.default_rng(0).normal(size=(3, 3, 3, 4))
-    found = approximate_conv(jnp.asarray(kernel), heads)
-    assert found.method == "nonnegative factors"
-    assert found.lower_bound < found.error.upper < reached < found.next_bound
+    approximation = approximate_conv(jnp.asarray(kernel), heads)
+    assert approximation.method == "nonnegative factors"
+    assert (
+        approximation.lower_bound < approximation.error.upper < reached < approximation.next_bound
+    )
     again = approximate_conv(jnp.asarray(kernel), heads)
-    for one, other in zip(stored_numbers(found.layer), stored_numbers(again.layer), strict=True):
+    for one, other in zip(
+        stored_numbers(approximation.layer), stored_numbers(again.layer), strict=True
+    ):
         assert_equal(one, other)
 
 
@@ -166,8 +177,8 @@ def test_factors_come_nearer_than_singular_vectors(heads, reached):
 def test_singular_values_that_rounding_may_have_made_are_left_out(size, directions):
     """Up to 3 · 2⁻⁵² of the largest, for F of three rows and two columns."""
     rows = np.array([[2.0, 0.0], [0.0, 0.0], [0.0, 2 * size * 3 * 2.0**-52]])
-    found = next(candidates(rows, np.ones(3, int), 9, 2.0**-52, 2.0**-53))
-    name, weights, mixtures = found
+    candidate = next(candidates(rows, np.ones(3, int), 9, 2.0**-52, 2.0**-53))
+    name, weights, mixtures = candidate
     assert name == "singular vectors"
     assert weights.shape == mixtures.shape == (directions + 1, 2)  # one head is uniform
 
@@ -214,14 +225,14 @@ def test_a_budget_that_is_none(heads):
 def test_at_the_edges_of_the_range_every_figure_holds(power, heads):
     """Times a power of two: the singular values of these taps, in fractions, are known."""
     kernel = np.diag([1.0, 2.0**-200, 0.5])[:, None, :]
-    found = approximate_conv(jnp.asarray(kernel * 2.0**power), heads)
+    approximation = approximate_conv(jnp.asarray(kernel * 2.0**power), heads)
     tails = [Fraction(2) ** -400 + Fraction(1, 4), Fraction(2) ** -400, Fraction(0)]
-    assert Fraction(found.lower_bound) <= tails[heads - 1] * Fraction(2) ** (2 * power)
+    assert Fraction(approximation.lower_bound) <= tails[heads - 1] * Fraction(2) ** (2 * power)
     maps = kernel * 2.0**power
     for keys in (3, 100):
-        error = exact_distance(*stored_numbers(found.layer), maps, keys)
-        assert Fraction(found.error.lower) <= error <= Fraction(found.error.upper)
-        assert Fraction(found.lower_bound) <= error
+        error = exact_distance(*stored_numbers(approximation.layer), maps, keys)
+        assert Fraction(approximation.error.lower) <= error <= Fraction(approximation.error.upper)
+        assert Fraction(approximation.lower_bound) <= error
 
 
 @pytest.mark.parametrize("size", [1e-160, 1e-162, 1e160])
@@ -253,7 +264,7 @@ def test_where_some_candidates_overflow_another_is_taken():
 
 def test_where_all_candidates_overflow_the_remedy_is_said(monkeypatch):
     refuse = "convattn.bounds.approximation.candidates"
-    monkeypatch.setattr(refuse, lambda *given: [("one", np.ones((1, 3)), np.full((1, 3), 2.0**10))])
+    monkeypatch.setattr(refuse, lambda *args: [("one", np.ones((1, 3)), np.full((1, 3), 2.0**10))])
     with pytest.raises(ValueError, match="overflow float16"):
         approximate_conv(jnp.full((3, 1, 1), 60000.0, "float16"), 2)
 
@@ -264,10 +275,10 @@ def test_another_layer_has_no_mixture():
 
 
 def test_the_bias_and_the_zero_kernel_pass():
-    found = ca.approximate_conv(jnp.zeros((3, 1, 2)), 3, bias=jnp.array([1.0, 2.0]))
-    assert found.layer.heads == 1
-    assert found.error.upper == 0
-    assert ca.apply_attention(found.layer, jnp.ones((1, 4, 1)))[0, 0].tolist() == [1.0, 2.0]
+    approximation = ca.approximate_conv(jnp.zeros((3, 1, 2)), 3, bias=jnp.array([1.0, 2.0]))
+    assert approximation.layer.heads == 1
+    assert approximation.error.upper == 0
+    assert ca.apply_attention(approximation.layer, jnp.ones((1, 4, 1)))[0, 0].tolist() == [1.0, 2.0]
 
 
 @pytest.mark.parametrize(("size", "dilation"), [(2, 2), (2, 3), (4, 2), (3, 2), (2, 1)])

@@ -60,9 +60,9 @@ def slow_flattened_kernel(kernel, patch, dilation):
 def test_entries_are_those_of_the_definition(size, seed):
     _, patch, _, _, dilation = size
     kernel = np.random.default_rng(seed).integers(-9, 10, shape_of(size))
-    found = flattened_kernel(kernel, patch, dilation=dilation)
-    assert_dtype(found, "int64")
-    assert_equal(found, slow_flattened_kernel(kernel, patch, dilation))
+    flattened = flattened_kernel(kernel, patch, dilation=dilation)
+    assert_dtype(flattened, "int64")
+    assert_equal(flattened, slow_flattened_kernel(kernel, patch, dilation))
 
 
 def test_a_token_is_a_pixel_unless_a_patch_is_named():

@@ -6,7 +6,7 @@ import pytest
 from convattn.bounds import generic_rank as module
 from convattn.bounds.flattened_kernel import exact_rank, flattened_kernel
 from convattn.bounds.generic_rank import (
-    MOST_ENTRIES,
+    MAX_ENTRIES,
     FixedKernel,
     TooLargeError,
     generic_rank,
@@ -48,18 +48,18 @@ def random_rank(kernel_size, patch_size, dilation, inputs, outputs):
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_random_kernels_have_the_rank(size):
     kernel_size, patch_size, dilation, inputs, outputs = size
-    found = generic_rank(kernel_size, patch_size, dilation, inputs * outputs)
-    assert random_rank(*size) == found.least == found.most <= found.offsets
+    rank = generic_rank(kernel_size, patch_size, dilation, inputs * outputs)
+    assert random_rank(*size) == rank.least == rank.most <= rank.offsets
 
 
 def test_proofs_and_computations_agree(monkeypatch):
     """With every proof taken away, the computation says the same."""
     proved = {size: generic_rank(*size[:3], size[3] * size[4]) for size in SIZES}
-    monkeypatch.setattr(module, "_is_proved", lambda *given: False)
+    monkeypatch.setattr(module, "_is_proved", lambda *args: False)
     generic_rank.cache_clear()
-    for size, found in proved.items():
+    for size, rank in proved.items():
         again = generic_rank(*size[:3], size[3] * size[4])
-        assert (again.least, again.most) == (found.least, found.most)
+        assert (again.least, again.most) == (rank.least, rank.most)
         assert not again.proved
     generic_rank.cache_clear()
 
@@ -103,7 +103,7 @@ def test_a_rank_is_tried_with_a_few_pairs_first():
     block = (*axis_blocks(7, 2, 1), *axis_blocks(7, 2, 1))
     kernel = FixedKernel((7, 7))
     assert kernel.rank(block, 20) == 25
-    assert kernel.left == MOST_ENTRIES - 6 * (9 * 25 + 49)
+    assert kernel.left == MAX_ENTRIES - 6 * (9 * 25 + 49)
 
 
 @pytest.mark.parametrize("size", [size for size in SIZES if size[0][0] < 9], ids=str)
@@ -128,7 +128,7 @@ def test_the_balanced_kernel_is_one():
 
 
 def test_matrices_that_are_too_large_are_refused(monkeypatch):
-    monkeypatch.setattr("convattn.bounds.generic_rank.MOST_ENTRIES", 100)
+    monkeypatch.setattr("convattn.bounds.generic_rank.MAX_ENTRIES", 100)
     block = (*axis_blocks(9, 2, 1), *axis_blocks(9, 2, 1))
     with pytest.raises(TooLargeError, match="more than 100 numbers; take a smaller kernel"):
         FixedKernel((9, 9)).rank(block, 2)

@@ -89,9 +89,12 @@ def test_every_number_names_its_claim():
     assert counts.exact.bounded is None
     assert "24 heads are shown to be necessary" in counts.exact.difference
     assert "28 to suffice (S.width: coord" in counts.exact.difference
-    wide = count_heads(5, patch_size=2)
-    assert (wide.limit.necessary.claim, wide.limit.sufficient.claim) == ("S.heads", "L21.theorem1")
-    assert (wide.exact.necessary.claim, wide.exact.sufficient.claim) == ("S.kernel", "S.finite")
+    counts = count_heads(5, patch_size=2)
+    assert (counts.limit.necessary.claim, counts.limit.sufficient.claim) == (
+        "S.heads",
+        "L21.theorem1",
+    )
+    assert (counts.exact.necessary.claim, counts.exact.sufficient.claim) == ("S.kernel", "S.finite")
     assert count_heads(3).limit.necessary.claim == "S.kernel"
     assert count_heads(3, attention="shared").limit.necessary.claim == "S.heads"
     assert count_heads(3, attention="shared").exact.necessary.claim == "S.heads"
@@ -140,15 +143,15 @@ def test_what_suffices_is_proved_whatever_is_known_of_the_rank():
 
 def test_the_basis_of_a_substitution_is_that_of_its_rank():
     """One pair of channels is free, and its rank, 7, is computed: 7 + ⌈8/2⌉ heads."""
-    found = count_heads((2, 6), patch_size=2, in_channels=2, out_channels=2, head_dim=2)
-    assert found.exact.necessary.as_dict() == {
+    counts = count_heads((2, 6), patch_size=2, in_channels=2, out_channels=2, head_dim=2)
+    assert counts.exact.necessary.as_dict() == {
         "count": 11,
         "claim": "S.headdim",
         "basis": "checked",
         "reason": "substitution of 7 heads",
     }
-    assert (found.limit.bounded, found.limit.bounded.basis) == (10, "checked")
-    assert found.limit.bounded.reason == "substitution of 6 heads"
+    assert (counts.limit.bounded, counts.limit.bounded.basis) == (10, "checked")
+    assert counts.limit.bounded.reason == "substitution of 6 heads"
     windows = count_heads(
         3, patch_size=16, **RGB, head_dim=64
     ).limit.bounded  # 9 offsets: no computation
@@ -192,15 +195,15 @@ ANSWERS = [
 def test_each_number_says_where_it_is_from(sizes, limit, exact):
     """Necessary and sufficient, the claim, the basis and the reason; what is open between them."""
     counts = count_heads(**sizes)
-    for found, wanted in ((counts.limit, limit), (counts.exact, exact)):
-        assert [tuple(each.as_dict().values()) for each in (found.necessary, found.sufficient)] == (
-            wanted
-        )
-        (least, claim, _, reason), (most, other, _, enough) = wanted
+    for actual, expected in ((counts.limit, limit), (counts.exact, exact)):
+        assert [
+            tuple(count.as_dict().values()) for count in (actual.necessary, actual.sufficient)
+        ] == (expected)
+        (least, claim, _, reason), (most, other, _, enough) = expected
         if least == most:
-            assert found.difference == ""
-        elif found.bounded is None:
-            assert found.difference == (
+            assert actual.difference == ""
+        elif actual.bounded is None:
+            assert actual.difference == (
                 f"{least} heads are shown to be necessary ({claim}: {reason}) and {most} to "
                 f"suffice ({other}: {enough}); whether fewer than {most} do for every kernel "
                 "is open"
@@ -251,10 +254,10 @@ def test_the_regimes_are_said():
     ids=str,
 )
 def test_bounded_value_maps(sizes, limit, bounded, enough):
-    found = count_heads(**sizes).limit
-    assert (found.necessary, found.sufficient) == limit
-    assert (found.bounded, found.bounded_sufficient) == (bounded, enough)
-    document = found.as_dict()["bounded"]
+    actual = count_heads(**sizes).limit
+    assert (actual.necessary, actual.sufficient) == limit
+    assert (actual.bounded, actual.bounded_sufficient) == (bounded, enough)
+    document = actual.as_dict()["bounded"]
     assert (None if document is None else document["count"]) == bounded
 
 
@@ -282,17 +285,17 @@ def test_a_balanced_kernel_takes_four_heads_of_dimension_one():
 def test_balanced_ranks_are_reached_by_kernels_whose_maps_add_up_to_zero(
     kernel_size, patch, dilation, channels
 ):
-    drawn = np.random.default_rng(0).integers(1, 99, (*kernel_size, *channels)).astype(np.float32)
+    kernel = np.random.default_rng(0).integers(1, 99, (*kernel_size, *channels)).astype(np.float32)
     own = [axis for axis, size in enumerate(patch) if dilation[axis] % size == 0]
     last = tuple(-1 if axis in own else slice(None) for axis in range(len(kernel_size)))
-    drawn[last] -= drawn.sum(axis=tuple(own))
+    kernel[last] -= kernel.sum(axis=tuple(own))
     blocks = np.asarray(
-        ca.conv_to_attention(drawn, patch_size=patch, dilation=dilation, form="limit").output
+        ca.conv_to_attention(kernel, patch_size=patch, dilation=dilation, form="limit").output
     )
     assert not blocks.sum(axis=0).any()
-    found = [int(np.linalg.matrix_rank(np.concatenate(list(blocks), axis))) for axis in (1, 0)]
+    ranks = [int(np.linalg.matrix_rank(np.concatenate(list(blocks), axis))) for axis in (1, 0)]
     least = balanced_ranks(kernel_size, patch, dilation, *channels)
-    assert all(a >= b > 0 for a, b in zip(found, least, strict=True))
+    assert all(a >= b > 0 for a, b in zip(ranks, least, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -322,7 +325,7 @@ def test_bounds_are_in_order(kernel_size, patch, dilation, channels):
     offsets = 1
     for size in kernel_size:
         offsets *= len(axis_token_offsets(size, patch, dilation))
-    found = {}
+    bounds = {}
     for attention in ("per_kernel", "shared"):
         for head_dim in (None, 1, 3, 100):
             counts = count_heads(
@@ -345,10 +348,10 @@ def test_bounds_are_in_order(kernel_size, patch, dilation, channels):
             assert bounded is None or bounded <= enough
             assert counts.limit.necessary <= counts.exact.necessary
             assert counts.limit.sufficient <= counts.exact.sufficient
-            found[attention, head_dim] = numbers(counts)
-        assert found[attention, 100] == found[attention, None]
-        assert all(a >= b for a, b in zip(found[attention, 1], found[attention, 3], strict=True))
-    assert found["shared", None] == (offsets, offsets, offsets + 1, offsets + 1)
+            bounds[attention, head_dim] = numbers(counts)
+        assert bounds[attention, 100] == bounds[attention, None]
+        assert all(a >= b for a, b in zip(bounds[attention, 1], bounds[attention, 3], strict=True))
+    assert bounds["shared", None] == (offsets, offsets, offsets + 1, offsets + 1)
 
 
 @pytest.mark.slow
@@ -419,7 +422,7 @@ def test_matricisation_ranks_are_reached():
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("arguments", "message"),
     [
         ({"kernel_size": 0}, "kernel_size=0, but expected an integer ≥ 1"),
         ({"kernel_size": (3, 3, 3)}, "one or two integers"),
@@ -444,9 +447,9 @@ def test_matricisation_ranks_are_reached():
     ],
     ids=str,
 )  # fmt: skip
-def test_refusals(unchecked, given, message):
+def test_refusals(unchecked, arguments, message):
     with pytest.raises(ValueError, match=message):
-        count_heads(**given)
+        count_heads(**arguments)
 
 
 @pytest.mark.parametrize(
@@ -485,12 +488,12 @@ def test_two_layers(rows, columns, patch, channels, shared):
     one = count_heads((rows, columns), **sizes, attention=attention)
     two = count_heads((rows, columns), **sizes, attention=attention, layers=2)
     for regime, more in (("limit", 0), ("exact", 1)):
-        found = getattr(two, regime)
+        actual = getattr(two, regime)
         needed = (one.offsets if shared else one.rank) + more
         best = min(a + b for a in range(1, 60) for b in range(1, 60) if a * b >= needed)
-        assert found.necessary == best <= found.sufficient == sum(found.each)
-        assert found.each[0] * found.each[1] >= needed
-        assert bool(found.difference) == (found.necessary < found.sufficient)
+        assert actual.necessary == best <= actual.sufficient == sum(actual.each)
+        assert actual.each[0] * actual.each[1] >= needed
+        assert bool(actual.difference) == (actual.necessary < actual.sufficient)
 
 
 def test_two_layers_of_full_rank():

@@ -27,7 +27,7 @@ def fractions(matrix):
 def matrices():
     shapes = st.tuples(st.integers(1, 4), st.integers(1, 6))
     return st.tuples(shapes, seeds()).map(
-        lambda drawn: np.random.default_rng(drawn[1]).integers(-3, 4, drawn[0])
+        lambda case: np.random.default_rng(case[1]).integers(-3, 4, case[0])
     )
 
 

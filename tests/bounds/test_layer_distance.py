@@ -33,10 +33,10 @@ def enclosure(weights, blocks, maps, entries):
 
     gap = sum(gaps)
     gap_error = sum(errors) + gamma(offsets, UNIT) * sum(map(abs, gaps))
-    outer = (abs(gap) + gap_error) * (abs(rest) + rest_error)
+    product = (abs(gap) + gap_error) * (abs(rest) + rest_error)
     cross = 2 * gap * rest * entries
-    doubt = 2 * (outer - abs(gap * rest)) * INFLATION * entries
-    doubt += 4 * gamma(entries + 3, UNIT) * outer * entries
+    doubt = 2 * (product - abs(gap * rest)) * INFLATION * entries
+    doubt += 4 * gamma(entries + 3, UNIT) * product * entries
     one, all_of_them = gamma(entries + 3, UNIT), gamma(entries * offsets + 3, UNIT)
     high = sum((abs(g) + e) ** 2 for g, e in zip(gaps, errors, strict=True))
     low = sum(max(0, abs(g) - e) ** 2 for g, e in zip(gaps, errors, strict=True))
@@ -74,14 +74,14 @@ def test_the_documented_errors_are_added(weights, blocks, maps, shape):
 
     It is below 2⁻⁴⁰: fewer than a hundred roundings, in sums of up to 2¹⁸ numbers by pairs.
     """
-    found = squared_distance(
+    enclosed = squared_distance(
         np.array(weights, float),
         np.array([np.full(shape, float(v)) for v in blocks]),
         np.array([np.full(shape, float(m)) for m in maps]),
     )
     lower, upper = enclosure(weights, blocks, maps, prod(shape))
-    assert found.lower == pytest.approx(float(lower), rel=2.0**-40, abs=0)
-    assert found.upper == pytest.approx(float(upper), rel=2.0**-40, abs=0)
+    assert enclosed.lower == pytest.approx(float(lower), rel=2.0**-40, abs=0)
+    assert enclosed.upper == pytest.approx(float(upper), rel=2.0**-40, abs=0)
 
 
 def test_products_that_underflow_are_allowed_for():
@@ -91,8 +91,8 @@ def test_products_that_underflow_are_allowed_for():
     and R by 16 in each entry.
     """
     blocks, maps = np.array([[[2.0**-100, 0.0]]]), np.array([[[2.0**-100, 2.0**-531]]])
-    found = squared_distance(np.full((1, 1), 2.0**1000), blocks, maps)
-    assert found.lower == (4096 - 2 - 2 * 16) * STEP
+    enclosed = squared_distance(np.full((1, 1), 2.0**1000), blocks, maps)
+    assert enclosed.lower == (4096 - 2 - 2 * 16) * STEP
 
 
 @pytest.mark.parametrize(
@@ -109,11 +109,11 @@ def test_products_that_underflow_are_allowed_for():
     ],
 )
 def test_the_range_of_the_entries(block, entry, refusal):
-    given = np.ones((1, 1)), np.full((1, 1, 1), -block), np.full((1, 1, 1), entry)
+    arrays = np.ones((1, 1)), np.full((1, 1, 1), -block), np.full((1, 1, 1), entry)
     if refusal:
         with pytest.raises(ValueError, match=f"the largest entry .*{refusal}"):
-            squared_distance(*given)
+            squared_distance(*arrays)
         return
     gap, rest = -Fraction(block) / 2 - Fraction(entry), -Fraction(block) / 2
-    found = squared_distance(*given)
-    assert Fraction(found.lower) <= (gap + rest) ** 2 <= Fraction(found.upper)
+    enclosed = squared_distance(*arrays)
+    assert Fraction(enclosed.lower) <= (gap + rest) ** 2 <= Fraction(enclosed.upper)

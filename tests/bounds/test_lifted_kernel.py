@@ -40,10 +40,12 @@ def test_multiplicities_are_those_of_the_characters(size, group):
 
 @given(st.sampled_from(["p4", "p4m"]), st.integers(1, 5), st.integers(1, 2), st.integers(1, 3))
 def test_a_drawn_kernel_has_the_rank_and_a_constant_one_has_one(group, size, channels, filters):
-    drawn = np.random.default_rng(size).integers(-(2**30), 2**30, (size, size, channels, filters))
-    flat = np.moveaxis(lifted_kernel(drawn, group), 2, -1).reshape(size**2, -1)
+    originals = np.random.default_rng(size).integers(
+        -(2**30), 2**30, (size, size, channels, filters)
+    )
+    flat = np.moveaxis(lifted_kernel(originals, group), 2, -1).reshape(size**2, -1)
     assert exact_rank(flat) == lifted_rank(size, group, channels * filters)
-    ones = lifted_kernel(np.ones_like(drawn), group)
+    ones = lifted_kernel(np.ones_like(originals), group)
     assert (ones == 1).all()
     assert ones.shape == (size, size, channels, filters * {"p4": 4, "p4m": 8}[group])
 
@@ -86,8 +88,10 @@ def test_numbers_of_heads(size, group, filters, numbers):
 
 @pytest.mark.parametrize("filters", [1, 2])
 def test_a_layer_has_as_many_heads(filters):
-    drawn = np.random.default_rng(0).integers(-(2**18), 2**18, (3, 3, 1, filters))
-    layer = ca.conv_to_attention(lifted_kernel(drawn, "p4m").astype(np.float32), num_heads="min")
+    originals = np.random.default_rng(0).integers(-(2**18), 2**18, (3, 3, 1, filters))
+    layer = ca.conv_to_attention(
+        lifted_kernel(originals, "p4m").astype(np.float32), num_heads="min"
+    )
     assert layer.heads == count_heads(3, group="p4m", out_channels=filters).exact.sufficient
 
 

@@ -69,9 +69,9 @@ def test_the_bound_of_one_hot_heads_is_that_of_the_formula(padding):
     majorant = np.arange(40.0).reshape(1, 5, 4, 2)
     lost = underflow_bound(layer, PICTURE, grid, np.float32, np.float32, True)
     expected = formula_bound(factors, majorant, lost)
-    found = one_hot_bound(layer, PICTURE, majorant)
-    np.testing.assert_allclose(found, expected, rtol=RELATIVE)
-    assert 0 < found[0, 0, 0, 0] == lost
+    bound = one_hot_bound(layer, PICTURE, majorant)
+    np.testing.assert_allclose(bound, expected, rtol=RELATIVE)
+    assert 0 < bound[0, 0, 0, 0] == lost
 
 
 @pytest.mark.parametrize("padding", ["SAME", "MEAN"])
@@ -98,12 +98,12 @@ def test_the_bound_of_scalar_heads_is_that_of_the_formula(padding):
         SINGLE,
     ]
     factors += [gamma(20 + 1, SINGLE)] if padding == "MEAN" else []
-    wide = majorant_layer(layer, kernel, None)
-    majorant = np.asarray(ca.apply_attention(wide, jnp.abs(PICTURE).astype(np.float64)))
+    absolute_layer = majorant_layer(layer, kernel, None)
+    majorant = np.asarray(ca.apply_attention(absolute_layer, jnp.abs(PICTURE).astype(np.float64)))
     lost = underflow_bound(layer, PICTURE, grid, np.float32, np.float32, True)
     expected = formula_bound(factors, majorant, lost)
-    found = limit_rounding_bound(layer, PICTURE, kernel, None)
-    np.testing.assert_allclose(found, expected, rtol=RELATIVE)
+    bound = limit_rounding_bound(layer, PICTURE, kernel, None)
+    np.testing.assert_allclose(bound, expected, rtol=RELATIVE)
 
 
 def test_fewer_nonzero_weights_than_offsets_are_as_good():

@@ -20,8 +20,8 @@ def test_leaking_heads_mix_back_to_the_directions():
     assert (weights >= 0).all()
     assert (weights[:, 2] == 0).all()
     assert np.abs(weights.max(axis=1) - 4).max() < 1e-12
-    shares = weights / (1 + weights.sum(axis=1, keepdims=True))
-    assert np.abs(shares.T @ coefficients - directions.T).max() < 1e-9
+    attention = weights / (1 + weights.sum(axis=1, keepdims=True))
+    assert np.abs(attention.T @ coefficients - directions.T).max() < 1e-9
 
 
 def test_directions_without_a_positive_combination():
@@ -34,8 +34,8 @@ def test_directions_whose_positive_combination_has_both_signs():
     directions = np.array([[-0.6, 0.8], [-0.8, -0.6]])
     weights, coefficients = leaking_heads(directions, 0.25)
     assert (weights >= 0).all()
-    shares = weights / (1 + weights.sum(axis=1, keepdims=True))
-    assert np.abs(shares.T @ coefficients - directions.T).max() < 1e-9
+    attention = weights / (1 + weights.sum(axis=1, keepdims=True))
+    assert np.abs(attention.T @ coefficients - directions.T).max() < 1e-9
 
 
 def test_a_combination_must_be_positive_by_a_millionth():
@@ -69,9 +69,9 @@ def test_many_heads_take_no_longer(monkeypatch):
     sweeps = []
     pinv = np.linalg.pinv
 
-    def counted(*given, **options):
-        sweeps.append(given)
-        return pinv(*given, **options)
+    def counted(*args, **options):
+        sweeps.append(args)
+        return pinv(*args, **options)
 
     monkeypatch.setattr(np.linalg, "pinv", counted)
     rng = np.random.default_rng(0)
@@ -86,6 +86,6 @@ def test_many_heads_take_no_longer(monkeypatch):
 def test_the_maps_of_rows_are_their_least_squares():
     rows = np.array([[1.0, 0.5, 0.0], [0.0, 1.0, 1.0]])
     weights, mixtures = leaking_rows(rows, 2.0**-10, 0.0)
-    shares = weights / (1 + weights.sum(axis=1, keepdims=True))
-    rest = np.eye(3) - shares.T @ mixtures
-    assert np.abs(shares @ rest).max() < 1e-12
+    attention = weights / (1 + weights.sum(axis=1, keepdims=True))
+    rest = np.eye(3) - attention.T @ mixtures
+    assert np.abs(attention @ rest).max() < 1e-12

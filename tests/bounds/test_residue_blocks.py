@@ -29,17 +29,17 @@ def test_a_class_without_a_tap_is_left_out():
     There t = 2ε + 1 is odd, but the only tap is 0.
     """
     (block,) = axis_blocks(1, 2, 3)
-    assert (block.rows, block.columns, block.whole) == ((0,), (0,), False)
+    assert (block.rows, block.columns, block.complete) == ((0,), (0,), False)
     assert (block.patch_size, block.taps, block.window) == (2, range(1), 3)
     (block,) = axis_blocks(3, 2, 1)
-    assert (block.rows, block.columns, block.whole) == ((-1, 0, 1), (-1, 0, 1), True)
+    assert (block.rows, block.columns, block.complete) == ((-1, 0, 1), (-1, 0, 1), True)
 
 
 @pytest.mark.parametrize("size", [(5, 2, 1), (5, 3, 2), (4, 4, 6), (7, 6, 4), (3, 2, 5)])
 def test_the_ranks_of_the_blocks_add_up_to_that_of_the_definition(size):
     kernel_size, patch_size, dilation = size
     kernel = np.random.default_rng(0).integers(1, 100, kernel_size)
-    whole = exact_rank(flattened_kernel(kernel[:, None, None], patch_size, dilation=dilation))
+    rank = exact_rank(flattened_kernel(kernel[:, None, None], patch_size, dilation=dilation))
     ranks = [
         exact_rank(
             [
@@ -49,4 +49,4 @@ def test_the_ranks_of_the_blocks_add_up_to_that_of_the_definition(size):
         )
         for block in axis_blocks(*size)
     ]
-    assert sum(ranks) == whole
+    assert sum(ranks) == rank

@@ -158,9 +158,9 @@ def test_the_bound_is_that_of_the_formula(padding, maps_are_exact):
     majorant = np.arange(40.0).reshape(1, 5, 4, 2)
     lost = underflow_bound(layer, images, grid, np.float32, np.float32, maps_are_exact)
     expected = formula_bound(factors, majorant, lost)
-    found = layer_error_bound(layer, images, majorant, maps_are_exact=maps_are_exact)
-    np.testing.assert_allclose(found, expected, rtol=RELATIVE)
-    assert 0 < found[0, 0, 0, 0] == lost
+    bound = layer_error_bound(layer, images, majorant, maps_are_exact=maps_are_exact)
+    np.testing.assert_allclose(bound, expected, rtol=RELATIVE)
+    assert 0 < bound[0, 0, 0, 0] == lost
 
 
 def test_where_there_is_no_bound():
@@ -196,17 +196,17 @@ def test_what_underflow_adds_is_what_is_derived(encoding, largest):
     assert value is None
     factors = (1 + largest) * 2 * (1 + float(jnp.abs(output).max())) * (1 + gain)
     expected = 8 * tiny * factors * np.prod(contraction_lengths(value, output, layer.heads, keys))
-    given = layer, images, grid, np.float32, np.float32
-    assert underflow_bound(*given, True) / (expected + 2 * tiny) == pytest.approx(1)
+    arguments = layer, images, grid, np.float32, np.float32
+    assert underflow_bound(*arguments, True) / (expected + 2 * tiny) == pytest.approx(1)
     expected += tiny * gain * 2 * largest
-    assert underflow_bound(*given, False) / (expected + 2 * tiny) == pytest.approx(1)
+    assert underflow_bound(*arguments, False) / (expected + 2 * tiny) == pytest.approx(1)
 
 
 def steps(jaxpr):
     """The steps of a program, those of inner programs in their place."""
     for step in jaxpr.eqns:
-        inner = step.params.get("jaxpr")
-        yield from [step] if inner is None else steps(getattr(inner, "jaxpr", inner))
+        subjaxpr = step.params.get("jaxpr")
+        yield from [step] if subjaxpr is None else steps(getattr(subjaxpr, "jaxpr", subjaxpr))
 
 
 def product_lengths(jaxpr):

@@ -62,7 +62,7 @@ def test_the_scores_beside_a_register_are_within_their_error(dtype, keys):
     error = layer_score_error(layer, TokenGrid((keys,), ((0, 0),)))
     scores = np.asarray(layer.register.at(keys), np.float64)
     with flint.ctx.workprec(300):
-        exact = [arb(share * keys).log() for share in (1, 3)]
+        exact = [arb(sigma * keys).log() for sigma in (1, 3)]
         off = [abs(arb(float(scores[3 * i])) - height) for i, height in enumerate(exact)]
         assert max(off) <= error.absolute
         assert max(*exact, arb(1 + 4 * keys).log()) <= error.range * (1 + 1e-12)
@@ -99,16 +99,16 @@ def test_scalar_scores_and_gains_are_within_their_error(dtype, count, keys):
 def test_the_errors_are_those_of_the_derivation():
     """γ_15 log(1 + N(1/ε - 1)), and γ_11 h·log t with exp, T + 1 roundings and a product more."""
     encoding, grid = leaky(0.125, "float32"), TokenGrid((3, 5), ((1, 0), (0, 2)))
-    found, u = score_error(encoding, grid), 2.0**-24
-    assert found.range == pytest.approx(math.log1p(4 * 7 * 7), rel=RELATIVE)
-    assert found.absolute == pytest.approx(15 * u / (1 - 15 * u) * found.range, rel=RELATIVE)
+    error, u = score_error(encoding, grid), 2.0**-24
+    assert error.range == pytest.approx(math.log1p(4 * 7 * 7), rel=RELATIVE)
+    assert error.absolute == pytest.approx(15 * u / (1 - 15 * u) * error.range, rel=RELATIVE)
     parts = jnp.array([2.0, -1.0], "float32"), jnp.array([0.5, -3.0, 1.0], "float32")
-    found = score_error(ScalarEncoding(*parts, None, ((0,), (1,), (2,))), GRID)
-    assert found.range == 2 * 3
-    assert found.absolute == pytest.approx(11 * u / (1 - 11 * u) * 6, rel=RELATIVE)
+    error = score_error(ScalarEncoding(*parts, None, ((0,), (1,), (2,))), GRID)
+    assert error.range == 2 * 3
+    assert error.absolute == pytest.approx(11 * u / (1 - 11 * u) * 6, rel=RELATIVE)
     factors = 1 + 8 * Fraction(u), 1 / (1 - 4 * Fraction(u)), 1 + Fraction(u)  # 1 + γ_4 of T + 1
-    gain = found.absolute + math.log1p(float(math.prod(factors) - 1))
-    assert found.gain == pytest.approx(gain, rel=RELATIVE, abs=0)
+    gain = error.absolute + math.log1p(float(math.prod(factors) - 1))
+    assert error.gain == pytest.approx(gain, rel=RELATIVE, abs=0)
 
 
 def test_an_error_is_caught():
@@ -129,9 +129,11 @@ def test_an_error_is_caught():
     ids=["limit bias", "limit scalar", "quadratic"],
 )
 def test_anything_but_an_exact_form_is_refused(encoding):
-    made = encoding()
-    with pytest.raises(ValueError, match=rf"for this {type(made).__name__}, only for the exact"):
-        score_error(made, GRID)
+    unsupported = encoding()
+    with pytest.raises(
+        ValueError, match=rf"for this {type(unsupported).__name__}, only for the exact"
+    ):
+        score_error(unsupported, GRID)
 
 
 def test_exp_and_log1p_are_as_good_as_assumed():

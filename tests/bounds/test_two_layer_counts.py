@@ -26,13 +26,13 @@ def test_a_head_for_each_offset_of_an_axis():
     """Of 3 and 5 offsets, where one layer takes more: 3 + 5, and one head more exactly."""
     counts = counts_of(7, proved=False)
     assert (counts.offsets, counts.rank) == (15, 7)
-    for found, more in ((counts.limit, 0), (counts.exact, 1)):
+    for actual, more in ((counts.limit, 0), (counts.exact, 1)):
         text = "the least sum of two numbers whose product is at least " + str(7 + more)
-        assert summary(found.necessary) == (6, "S.depth", "checked", text)
+        assert summary(actual.necessary) == (6, "S.depth", "checked", text)
         text = "a head for each offset of an axis"
-        assert summary(found.sufficient) == (8 + more, "S.depth", "proved", text)
-        assert found.each == (3, 5 + more)
-        assert found.difference == (
+        assert summary(actual.sufficient) == (8 + more, "S.depth", "proved", text)
+        assert actual.each == (3, 5 + more)
+        assert actual.difference == (
             f"6 heads in both layers together are shown to be necessary and {8 + more} to suffice; "
             "whether fewer do for every kernel is open"
         )

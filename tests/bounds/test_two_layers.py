@@ -24,8 +24,8 @@ def test_a_bias_adds_its_rounding_and_that_of_the_cast():
         kernel, jnp.array([-7.0], jnp.bfloat16), form="limit", stride=(2, 1)
     )
     plain = two_layers_bound(replace(layers, bias=None), images) / INFLATION
-    wide = (np.abs(np.asarray(part).astype(np.float64)) for part in (images, kernel))
-    largest = np.asarray(ca.conv(*wide, stride=(2, 1), padding="SAME_TORCH"))
+    absolute = (np.abs(np.asarray(part).astype(np.float64)) for part in (images, kernel))
+    largest = np.asarray(ca.conv(*absolute, stride=(2, 1), padding="SAME_TORCH"))
     rate = 2 * (2.0**-8 + 2 * 2.0**-24)
     expected = (plain + rate * (largest + plain + 7)) * INFLATION
     np.testing.assert_allclose(two_layers_bound(layers, images), expected, rtol=RELATIVE)
@@ -44,8 +44,8 @@ def test_the_error_of_the_first_layer_goes_through_the_second_and_the_leak_adds_
             positive = replace(layer, output=jnp.abs(layer.output).astype(jnp.float64))
             return np.asarray(ca.apply_attention(positive, jnp.abs(values).astype(jnp.float64)))
 
-    made = through(second, between)
+    magnitude = through(second, between)
     before = layer_error_bound(layers.first, padded, through(layers.first, padded))
-    own = layer_error_bound(second, between, made) + gamma(8, SINGLE) * made * INFLATION
+    own = layer_error_bound(second, between, magnitude) + gamma(8, SINGLE) * magnitude * INFLATION
     expected = layers.cropped(jnp.asarray(own + through(second, before))) * INFLATION
     np.testing.assert_allclose(two_layers_bound(layers, images), expected, rtol=RELATIVE)

@@ -126,10 +126,12 @@ def test_there_and_back(convattn_command, weights, tmp_path):
     assert document["written"] is True
     assert document["tolerance_is_derived"]
     assert 0 <= document["distance"] <= document["tolerance"] < 1e-3
-    found = find_convolution(read_weights(back), "stem.conv")
+    convolution = find_convolution(read_weights(back), "stem.conv")
     # Each entry is a mean of values that are off by less than the bound of a map entry.
-    assert np.abs(found.kernel - KERNEL).max() <= document["tolerance"] * np.linalg.norm(KERNEL)
-    np.testing.assert_array_equal(found.bias, BIAS)
+    assert np.abs(convolution.kernel - KERNEL).max() <= document["tolerance"] * np.linalg.norm(
+        KERNEL
+    )
+    np.testing.assert_array_equal(convolution.bias, BIAS)
 
 
 @pytest.mark.slow
@@ -169,14 +171,16 @@ def test_heads_that_look_elsewhere_on_larger_images_are_no_convolution(
     """An entry for a shift of 60 pixels, and turns that repeat after 64."""
     kernel = np.arange(18, dtype=np.float32).reshape(3, 3, 1, 2)
     layer = convattn.conv_to_attention(kernel, form="limit", encoding=encoding)
-    given: Any = layer.encoding
+    scores: Any = layer.encoding
     if encoding == "bias":
-        far = jnp.zeros((9, 1)).at[4].set(2 * given.values.max())
-        changes = {"values": jnp.hstack([given.values, far])}
-        changed = replace(given, **changes, offsets=(*given.offsets, (0, 60)))
+        far = jnp.zeros((9, 1)).at[4].set(2 * scores.values.max())
+        changes = {"values": jnp.hstack([scores.values, far])}
+        changed = replace(scores, **changes, offsets=(*scores.offsets, (0, 60)))
     else:
-        cut = [tuple(p[:, :6] for p in part) for part in (given.turns, given.cosine, given.sine)]
-        changed = replace(given, turns=cut[0], cosine=cut[1], sine=cut[2], largest_shift=())
+        cut = [
+            tuple(p[:, :6] for p in array) for array in (scores.turns, scores.cosine, scores.sine)
+        ]
+        changed = replace(scores, turns=cut[0], cosine=cut[1], sine=cut[2], largest_shift=())
     convattn.save_layer(replace(layer, encoding=changed), tmp_path / "far.safetensors")
     done = convattn_command("convert", "back", tmp_path / "far.safetensors", "--kernel-size", 3)
     assert done.code == 1
@@ -187,9 +191,9 @@ def test_heads_that_look_elsewhere_on_larger_images_are_no_convolution(
 def test_up_to_which_size_a_layer_was_judged_is_said(convattn_command, tmp_path):
     """Turns of 1/3 and the like come back after no power of two that could be looked at."""
     layer = convattn.conv_to_attention(KERNEL[:, 0], form="limit", encoding="rotary")
-    given: Any = layer.encoding
-    turned = tuple(part * (1 - 2.0**-20) for part in given.turns)
-    changed = replace(given, turns=turned, largest_shift=())
+    encoding: Any = layer.encoding
+    turned = tuple(array * (1 - 2.0**-20) for array in encoding.turns)
+    changed = replace(encoding, turns=turned, largest_shift=())
     convattn.save_layer(replace(layer, encoding=changed), tmp_path / "far.safetensors")
     words = ("convert", "back", tmp_path / "far.safetensors", "--kernel-size", 3)
     figures = tmp_path / "figures.json"
@@ -213,15 +217,15 @@ def test_what_same_means_is_said_of_a_strided_kernel_of_pytorch(convattn_command
 @pytest.fixture(scope="module")
 def layouts(tmp_path_factory):
     """By layout the command's exit code, what it printed, and the file that it wrote."""
-    folder, found = tmp_path_factory.mktemp("layouts"), {}
+    folder, results = tmp_path_factory.mktemp("layouts"), {}
     half = save(folder / "half.safetensors", {"kernel": KERNEL.astype(np.float16)})
     for layout in ("convattn", "flax", "torch"):
         target, printed = folder / f"{layout}.safetensors", io.StringIO()
         words = ["--form", "limit", "--format", layout, "--image-size", "3", "4", "-o", str(target)]
         with contextlib.redirect_stdout(printed):
             code = main(["convert", "kernel", str(half), *words])
-        found[layout] = code, printed.getvalue(), target
-    return found
+        results[layout] = code, printed.getvalue(), target
+    return results
 
 
 @pytest.mark.slow
@@ -273,9 +277,9 @@ def test_a_kernel_of_mlx_comes_back(convattn_command, tmp_path):
     assert convattn_command("convert", "kernel", weights, "-o", layer).code == 0
     words = ("--kernel-size", 3, 2, "--layout", "ohwi", "-o", back)
     assert convattn_command("convert", "back", layer, *words, "--layer", "c").code == 0
-    found = read_weights(back)
-    assert found.metadata["format"] == "mlx"
-    np.testing.assert_allclose(found["c.weight"], stored, atol=1e-4)
+    file = read_weights(back)
+    assert file.metadata["format"] == "mlx"
+    np.testing.assert_allclose(file["c.weight"], stored, atol=1e-4)
 
 
 def test_a_bias_from_another_file_settles_which_it_is(convattn_command, tmp_path):
@@ -344,9 +348,9 @@ def test_a_leak_that_large_images_show_is_no_convolution(convattn_command, tmp_p
     layer, target = tmp_path / "layer.safetensors", tmp_path / "conv.safetensors"
     words = ("convert", "back", layer, "--kernel-size", 3, 3, "-o", target)
     for sharpness, code in ((9.0, 1), (30.0, 0)):
-        given = jnp.asarray(kernel, jnp.bfloat16)
+        narrow = jnp.asarray(kernel, jnp.bfloat16)
         convattn.save_layer(
-            convattn.conv_to_attention(given, form="limit", sharpness=sharpness), layer
+            convattn.conv_to_attention(narrow, form="limit", sharpness=sharpness), layer
         )
         done = convattn_command(*words)
         assert done.code == code
@@ -388,12 +392,12 @@ def test_wrong_use_exits_2_with_one_line_and_writes_nothing(
         convattn.conv_to_attention(KERNEL[:, 0], encoding="scalar", form="limit"), scalar
     )
     ours, flax, torch = (path for _, _, path in layouts.values())
-    whole = tmp_path / "whole.npz"
-    convattn.save_layer(convattn.conv_to_attention(KERNEL[:, 0]), whole)
+    intact = tmp_path / "whole.npz"
+    convattn.save_layer(convattn.conv_to_attention(KERNEL[:, 0]), intact)
     leaky, overflowing = tmp_path / "leaky.npz", tmp_path / "overflowing.npz"
     # Heads of the scalar encoding share their keys, so that their sum leaves float32.
     for path, source, name, value in [
-        (leaky, whole, "encoding.leak", 1.5), (overflowing, scalar, "output", 3e38)
+        (leaky, intact, "encoding.leak", 1.5), (overflowing, scalar, "output", 3e38)
     ]:  # fmt: skip
         file = read_weights(source)
         arrays = {**file.arrays, name: np.full_like(file[name], value)}
@@ -446,8 +450,8 @@ def test_wrong_use_exits_2_with_one_line_and_writes_nothing(
         ([scalar, "--kernel-size", 0, "back"], "--kernel-size got (0,)"),
         ([weights, *back], "holds no layer of this library"),
     ]:
-        way = "back" if words[-1] == "back" else "kernel"
-        done = convattn_command("convert", way, *(word for word in words if word != "back"))
+        command = "back" if words[-1] == "back" else "kernel"
+        done = convattn_command("convert", command, *(word for word in words if word != "back"))
         assert done.code == 2, (words, done)
         (line,) = done.err.splitlines()
         assert message in line, line
@@ -506,7 +510,7 @@ def test_one_file_is_not_read_and_written(tmp_path, monkeypatch, capsys, clash):
 )
 def test_two_layers(weights, tmp_path, options):
     target = tmp_path / "two.safetensors"
-    given = [
+    words = [
         "convert",
         "kernel",
         weights,
@@ -518,18 +522,18 @@ def test_two_layers(weights, tmp_path, options):
         "stem.conv",
         *options,
     ]
-    assert main([str(part) for part in given]) == 0
+    assert main([str(word) for word in words]) == 0
     layers = convattn.load_layer(target)
     images = np.random.default_rng(0).normal(size=(1, 4, 6, 1)).astype(np.float32)
     stride = 2 if options else 1
-    wanted = convattn.conv(images, KERNEL, BIAS, stride=stride, padding="SAME_TORCH")
-    assert np.allclose(layers(images), wanted, atol=1e-3)
+    expected = convattn.conv(images, KERNEL, BIAS, stride=stride, padding="SAME_TORCH")
+    assert np.allclose(layers(images), expected, atol=1e-3)
     assert layers.heads == ((3, 2) if options else (3, 3))
 
 
 def test_two_layers_lay_zeros_as_pytorch_does(weights, capsys):
-    given = ["convert", "kernel", str(weights), "--layers", "2", "--stride", "2"]
-    assert main(given) == 2
+    words = ["convert", "kernel", str(weights), "--layers", "2", "--stride", "2"]
+    assert main(words) == 2
     assert "give --padding SAME_TORCH" in capsys.readouterr().err
 
 

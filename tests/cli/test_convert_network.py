@@ -90,8 +90,8 @@ def test_a_function_becomes_a_file_that_needs_no_code(folder, convattn_command) 
     network = ca.load_network("network.attention.safetensors")
     assert list(network.layers) == ["stem", "last"]
     fixed = jax.export.deserialize(bytearray(Path("net.hlo").read_bytes()))
-    for found in (network(images), fixed.call(images)):
-        assert np.abs(found - expected).max() < 1e-5 * np.abs(expected).max()
+    for outputs in (network(images), fixed.call(images)):
+        assert np.abs(outputs - expected).max() < 1e-5 * np.abs(expected).max()
     other = np.ones((5, 8, 9, 3), np.float32)
     assert network(other).shape == (5, 5)
 
@@ -141,8 +141,8 @@ def test_the_outputs_of_another_network_fail(folder, convattn_command) -> None:
     images = np.load("images.npy")
     blurred = (images + np.roll(images, 1, 1)) / 2
     names = ("own.py:network", "--images", "images.npy", "--expected", "logits.npy")
-    for given, code, line in ((images, 0, "(at most"), (blurred, 1, "ANOTHER NETWORK")):
-        np.save("logits.npy", logits(given))
+    for inputs, code, line in ((images, 0, "(at most"), (blurred, 1, "ANOTHER NETWORK")):
+        np.save("logits.npy", logits(inputs))
         done = convattn_command("convert", "network", *names, "--json", "net.json")
         assert done.code == code, done.err
         assert line in done.out

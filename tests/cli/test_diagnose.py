@@ -24,10 +24,10 @@ def net(tmp_path):
 @pytest.mark.slow
 def test_numbers_tables_and_pictures(net, tmp_path, convattn_command):
     out = tmp_path / "new" / "pictures"
-    given = ("--images", tmp_path / "images.npy", "--heads", 2, "--kernel-size", 1, 3)
+    options = ("--images", tmp_path / "images.npy", "--heads", 2, "--kernel-size", 1, 3)
     files = ("--json", tmp_path / "out.json", "--output-dir", out, "--query", 1, 2)
     files += ("--html", tmp_path / "page.html")
-    done = convattn_command("diagnose", net, *given, *files)
+    done = convattn_command("diagnose", net, *options, *files)
     assert done.code == 0
     expected = diagnose(net, images(), heads=2, kernel_size=(1, 3)).as_dict()
     assert json.loads((tmp_path / "out.json").read_text()) == json.loads(json.dumps(expected))
@@ -56,12 +56,12 @@ def test_layers_keep_their_numbers(net, tmp_path, convattn_command):
 
 
 def test_bytes_are_normalised(net, tmp_path, convattn_command, monkeypatch):
-    held = np.random.default_rng(0).integers(0, 256, (5, 8, 12, 3)).astype(np.uint8)
-    np.save(tmp_path / "bytes.npy", held)
-    seen = {}
+    pixels = np.random.default_rng(0).integers(0, 256, (5, 8, 12, 3)).astype(np.uint8)
+    np.save(tmp_path / "bytes.npy", pixels)
+    received = {}
 
     def spy(model, images, **options):
-        seen["images"] = images
+        received["images"] = images
         return measure_model(model, images, **options)
 
     monkeypatch.setattr("convattn.diagnosis.models.measure_model", spy)
@@ -72,7 +72,7 @@ def test_bytes_are_normalised(net, tmp_path, convattn_command, monkeypatch):
     assert done.code == 0
     assert "with mean 0.1 0.2 0.3 and std 0.5" in done.out
     assert "4 images." in done.out
-    assert np.array_equal(seen["images"], (held[:4] / 255 - np.array([0.1, 0.2, 0.3])) / 0.5)
+    assert np.array_equal(received["images"], (pixels[:4] / 255 - np.array([0.1, 0.2, 0.3])) / 0.5)
 
 
 def test_a_folder_of_images_is_read(tmp_path, convattn_command):

@@ -23,9 +23,9 @@ def test_a_function_of_a_file_and_of_a_module(tmp_path, monkeypatch) -> None:
     (tmp_path / "own_networks.py").write_text(SOURCE)
     monkeypatch.chdir(tmp_path)
     for name in ("own_networks.py:network", "own_networks:network"):
-        found = named_network(name)
-        assert found.function(np.ones(1)).tolist() == [1.0, 1.0, 1.0]
-        assert found.example_shape is None
+        network = named_network(name)
+        assert network.function(np.ones(1)).tolist() == [1.0, 1.0, 1.0]
+        assert network.example_shape is None
 
 
 @pytest.mark.parametrize(

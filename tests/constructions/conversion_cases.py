@@ -60,7 +60,7 @@ class Row:
         return not self.exact and self.encoding != "scalar"
 
     def convert(self, kernel, bias, **changes):
-        given = {
+        options = {
             "patch_size": self.bucket.patch_size,
             "encoding": self.encoding,
             "form": "exact" if self.exact else "limit",
@@ -68,7 +68,7 @@ class Row:
             **self.bucket.options,
             **changes,
         }
-        return conv_to_attention(kernel, bias if self.bias else None, **given)
+        return conv_to_attention(kernel, bias if self.bias else None, **options)
 
 
 def rows() -> tuple[Row, ...]:

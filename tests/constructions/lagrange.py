@@ -24,8 +24,8 @@ def coefficients(bases, exact: bool) -> list[list[Fraction]]:
     first = 0 if exact else 1
     nodes = [*bases, 1] if exact else list(bases)
     powers = [[Fraction(z) ** h for h in range(first, len(bases) + 1)] for z in nodes]
-    wanted = [[Fraction(z == t) for t in bases] for z in nodes]
-    return solve(powers, wanted)
+    identity = [[Fraction(z == t) for t in bases] for z in nodes]
+    return solve(powers, identity)
 
 
 def amplification(bases, exact: bool) -> Fraction:

@@ -40,8 +40,8 @@ def rational_layer(images, patch_size, output_patch_size, offsets, heads, *, bar
         bare: Lay no ring.
     """
     tokens = as_fractions(slow_tokens(images, patch_size))
-    seen = [(0,) * (tokens.ndim - 2)] if bare else offsets
-    padded, queries, keys = ringed(tokens, seen)
+    reach = [(0,) * (tokens.ndim - 2)] if bare else offsets
+    padded, queries, keys = ringed(tokens, reach)
     index = {key: number for number, key in enumerate(keys)}
     flat = padded.reshape(len(padded), len(keys), -1)
     parts = heads(len(keys))

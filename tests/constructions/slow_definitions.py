@@ -32,12 +32,12 @@ def slow_conv(images, kernel, bias=None, *, stride=None, dilation=None, before=N
     out = np.zeros((len(images), *out_sides, kernel.shape[-1]), np.result_type(images, kernel))
     for q in product(*map(range, out_sides)):
         for index in product(*map(range, kernel.shape[:axes])):
-            place = tuple(
+            position = tuple(
                 s * x + d * i - b
                 for s, x, d, i, b in zip(stride, q, dilation, index, before, strict=True)
             )
-            if all(0 <= x < n for x, n in zip(place, sides, strict=True)):
-                out[(slice(None), *q)] += images[(slice(None), *place)] @ kernel[index]
+            if all(0 <= x < n for x, n in zip(position, sides, strict=True)):
+                out[(slice(None), *q)] += images[(slice(None), *position)] @ kernel[index]
         if bias is not None:
             out[(slice(None), *q)] += bias
     return out
@@ -56,10 +56,10 @@ def slow_token_maps(kernel, patch_size, stride=None, dilation=None) -> dict[Shif
     axes = kernel.ndim - 2
     stride, dilation = stride or (1,) * axes, dilation or (1,) * axes
     *sizes, width_in, width_out = kernel.shape
-    kept = kept_pixels(patch_size, stride)
+    pixels_of_axes = kept_pixels(patch_size, stride)
     shape = (
         math.prod(patch_size) * width_in,
-        math.prod(len(pixels) for pixels in kept) * width_out,
+        math.prod(len(pixels) for pixels in pixels_of_axes) * width_out,
     )
     maps: dict[Shift, np.ndarray] = {}
     for p in product(*map(range, patch_size)):
@@ -69,19 +69,19 @@ def slow_token_maps(kernel, patch_size, stride=None, dilation=None) -> dict[Shif
             ]
             offset = tuple(r // size for r, size in zip(read, patch_size, strict=True))
             block = maps.setdefault(offset, np.zeros(shape, kernel.dtype))
-            if any(x not in pixels for x, pixels in zip(p, kept, strict=True)):
+            if any(x not in pixels for x, pixels in zip(p, pixels_of_axes, strict=True)):
                 continue
-            place = [r % size for r, size in zip(read, patch_size, strict=True)]
-            row = row_major(place, patch_size) * width_in
-            spot = [pixels.index(x) for x, pixels in zip(p, kept, strict=True)]
-            column = row_major(spot, [len(pixels) for pixels in kept]) * width_out
+            position = [r % size for r, size in zip(read, patch_size, strict=True)]
+            row = row_major(position, patch_size) * width_in
+            spot = [pixels.index(x) for x, pixels in zip(p, pixels_of_axes, strict=True)]
+            column = row_major(spot, [len(pixels) for pixels in pixels_of_axes]) * width_out
             block[row : row + width_in, column : column + width_out] = kernel[index]
     return dict(sorted(maps.items()))
 
 
-def row_major(place, sizes) -> int:
+def row_major(position, sizes) -> int:
     number = 0
-    for x, size in zip(place, sizes, strict=True):
+    for x, size in zip(position, sizes, strict=True):
         number = number * size + x
     return number
 

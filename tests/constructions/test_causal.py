@@ -52,8 +52,8 @@ def test_exact_heads_are_the_convolution_within_the_bound(size, exact):
     expected = ca.conv(images, kernel, bias, padding="CAUSAL", **options)
     bound = layer_error_bound(layer, images, majorant_of(layer, kernel, bias, images))
     taps, dilation, _, tokens = size
-    few = taps + 4 > tokens + dilation * (taps - 1)  # too few keys for the bound to cover shift
-    for backend in SERVING[:2] if few else SERVING:
+    short = taps + 4 > tokens + dilation * (taps - 1)  # too few keys for the bound to cover shift
+    for backend in SERVING[:2] if short else SERVING:
         assert_within(apply_attention(layer, images, backend=backend), expected, bound, backend)
 
 
@@ -85,12 +85,12 @@ def test_the_fewest_heads_know_the_visible_keys():
 def test_other_dtypes_are_within_their_bounds(dtype):
     images, kernel, bias, options = case(SIZES[3], dtype)
     layer = ca.conv_to_attention(kernel, bias, **CAUSAL, **options)
-    wide = [jnp.asarray(part, jnp.float64) for part in (images, kernel, bias)]
-    expected = ca.conv(*wide, padding="CAUSAL", **options)
+    in_float64 = [jnp.asarray(part, jnp.float64) for part in (images, kernel, bias)]
+    expected = ca.conv(*in_float64, padding="CAUSAL", **options)
     bound = layer_error_bound(layer, images, majorant_of(layer, kernel, bias, images))
     for backend in SERVING:
-        found = jax.jit(lambda layer, x, b=backend: apply_attention(layer, x, backend=b))
-        result = found(layer, images)
+        apply = jax.jit(lambda layer, x, b=backend: apply_attention(layer, x, backend=b))
+        result = apply(layer, images)
         assert_dtype(result, dtype)
         assert_within(result, expected, bound, backend)
 
@@ -98,14 +98,14 @@ def test_other_dtypes_are_within_their_bounds(dtype):
 def test_each_query_has_the_weights_of_the_keys_that_it_sees():
     """Of n keys the target has (1 + n(1/ε - 1))/(n/ε), every other one ε/n, and later ones none."""
     layer = ca.conv_to_attention(integers("kernel", 3, 1, 1), uniform_weight=0.25, **CAUSAL)
-    found = attention_maps(layer, (6,))
-    assert found.ring == ((2, 0),)
-    for head, place, key in np.ndindex(4, 6, 8):
-        seen = place + 3
-        at = head < 3 and key == place + head
-        total = 4 * seen if head < 3 else seen
-        exact = (1 + 3 * seen if at else 1) / total if key < seen else 0
-        assert_within(found.weights[head, place, key], exact, gamma(300, "float32") * exact)
+    maps = attention_maps(layer, (6,))
+    assert maps.ring == ((2, 0),)
+    for head, query, key in np.ndindex(4, 6, 8):
+        visible = query + 3
+        at = head < 3 and key == query + head
+        total = 4 * visible if head < 3 else visible
+        exact = (1 + 3 * visible if at else 1) / total if key < visible else 0
+        assert_within(maps.weights[head, query, key], exact, gamma(300, "float32") * exact)
 
 
 def trained(seed):
@@ -124,19 +124,19 @@ def test_any_table_is_attention_to_the_visible_keys_in_every_back_end():
     keys = np.pad(images, [(0, 0), (4, 0), (0, 0)])
     table, output = np.asarray(layer.encoding.values), np.asarray(layer.output)
     expected, magnitude = (np.zeros((2, 9, 3)) for _ in range(2))
-    for place in range(9):
-        seen = place + 5
-        scores = np.zeros((5, seen))
-        scores[:, [place, place + 2, place + 4]] = table * np.log1p(seen * 0.7 / 0.3)
+    for query in range(9):
+        visible = query + 5
+        scores = np.zeros((5, visible))
+        scores[:, [query, query + 2, query + 4]] = table * np.log1p(visible * 0.7 / 0.3)
         weights = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
-        for found, tokens, maps in (
+        for outputs, tokens, maps in (
             (expected, keys, output),
             (magnitude, np.abs(keys), np.abs(output)),
         ):
-            found[:, place] = np.einsum("hk,bki,hio->bo", weights, tokens[:, :seen], maps)
+            outputs[:, query] = np.einsum("hk,bki,hio->bo", weights, tokens[:, :visible], maps)
     for backend in SERVING:
-        found = apply_attention(layer, images, backend=backend)
-        assert_within(found, expected, gamma(600, "float64") * magnitude, backend)
+        outputs = apply_attention(layer, images, backend=backend)
+        assert_within(outputs, expected, gamma(600, "float64") * magnitude, backend)
 
 
 def test_gradients_of_the_back_ends_agree():
@@ -150,8 +150,10 @@ def test_gradients_of_the_back_ends_agree():
 
     dense = gradients("dense")
     for backend in ("chunked", "shift"):
-        for found, expected in zip(gradients(backend), dense, strict=True):
-            assert_within(found, expected, 2.0**-36 * float(1 + jnp.abs(expected).max()), backend)
+        for gradient, expected in zip(gradients(backend), dense, strict=True):
+            assert_within(
+                gradient, expected, 2.0**-36 * float(1 + jnp.abs(expected).max()), backend
+            )
 
 
 def test_gradients_by_the_images_are_those_of_the_convolution():
@@ -159,13 +161,13 @@ def test_gradients_by_the_images_are_those_of_the_convolution():
     layer = ca.conv_to_attention(kernel, bias, form="limit", **CAUSAL, **options)
     cotangent = integers("cotangent", 2, 5, 3)
 
-    def pulled(function):
+    def gradient_of(function):
         return jax.vjp(function, images)[1](cotangent)[0]
 
-    expected = pulled(lambda x: ca.conv(x, kernel, bias, padding="CAUSAL", **options))
+    expected = gradient_of(lambda x: ca.conv(x, kernel, bias, padding="CAUSAL", **options))
     for backend in SERVING:
-        got = pulled(lambda x, b=backend: apply_attention(layer, x, backend=b))
-        assert_equal(got, expected, backend)
+        actual = gradient_of(lambda x, b=backend: apply_attention(layer, x, backend=b))
+        assert_equal(actual, expected, backend)
 
 
 @pytest.mark.parametrize("form", ["exact", "limit"])
@@ -176,14 +178,14 @@ def test_what_is_not_finite_reaches_no_earlier_output(form, size):
     spoiled = images.at[:, 4].set(jnp.nan).at[0, -1, 1].set(-jnp.inf)
     earlier = -(-4 // size[2])
     for backend in SERVING:
-        clean, found = (
-            apply_attention(layer, given, backend=backend) for given in (images, spoiled)
+        clean, outputs = (
+            apply_attention(layer, array, backend=backend) for array in (images, spoiled)
         )
-        assert_equal(found[:, :earlier], clean[:, :earlier], backend)
-        assert bool(jnp.isnan(found[:, earlier:]).all())
+        assert_equal(outputs[:, :earlier], clean[:, :earlier], backend)
+        assert bool(jnp.isnan(outputs[:, earlier:]).all())
 
-        def loss(given, backend=backend):
-            return apply_attention(layer, given, backend=backend)[:, :earlier].sum()
+        def loss(array, backend=backend):
+            return apply_attention(layer, array, backend=backend)[:, :earlier].sum()
 
         slope, usual = jax.grad(loss)(spoiled), jax.grad(loss)(images)
         assert_equal(slope[:, :4], usual[:, :4], backend)
@@ -192,16 +194,16 @@ def test_what_is_not_finite_reaches_no_earlier_output(form, size):
 def test_without_the_mask_it_does_reach_them():
     images, kernel, bias, options = case(SIZES[3])
     layer = ca.conv_to_attention(kernel, bias, padding="CAUSAL", **options)
-    found = apply_attention(layer, images.at[:, 4].set(jnp.nan), backend="dense")
-    assert bool(jnp.isnan(found).all())
+    outputs = apply_attention(layer, images.at[:, 4].set(jnp.nan), backend="dense")
+    assert bool(jnp.isnan(outputs).all())
 
 
 def test_the_kernel_comes_back():
     _, kernel, bias, options = case(SIZES[3])
     layer = ca.conv_to_attention(kernel, bias, form="limit", **CAUSAL, **options)
-    found = ca.attention_to_conv(layer, 4, image_size=(30,))
-    assert_equal(found.kernel, kernel)
-    assert found.residual.padding == ((6, 0),)
+    recovered = ca.attention_to_conv(layer, 4, image_size=(30,))
+    assert_equal(recovered.kernel, kernel)
+    assert recovered.residual.padding == ((6, 0),)
 
 
 @pytest.mark.parametrize("causal", [True, False])

@@ -44,12 +44,12 @@ def test_without_compilation_it_is_the_same(row):
     case = make_case(row.bucket, 7, row.dtype)
     images, kernel, bias = case.cast()
     layer = row.convert(kernel, bias)
-    given_bias = case.bias if row.bias else None
+    bias = case.bias if row.bias else None
     sizes = zip(row.bucket.dilation, row.bucket.kernel_size, strict=True)
     before = [d * (k - 1) // 2 for d, k in sizes]  # torch's padding="same"
     options = {"stride": row.bucket.stride, "dilation": row.bucket.dilation, "before": before}
     dense = np.asarray(expand_groups(jnp.asarray(case.kernel), row.bucket.groups))
-    expected = slow_conv(case.images, dense, given_bias, **options)
+    expected = slow_conv(case.images, dense, bias, **options)
     compare(row, case, apply_attention(layer, images), expected, layer.heads)
 
 
@@ -75,15 +75,15 @@ def test_the_table_reaches_every_pair_of_choices():
     halves = {"bfloat16", "float16"}
     for first, second in product(table[0], repeat=2):
         pairs = {(entry[first], entry[second]) for entry in table}
-        wanted = set(product({e[first] for e in table}, {e[second] for e in table}))
+        all_pairs = set(product({e[first] for e in table}, {e[second] for e in table}))
         refused = {  # scalar has no half form
             pair
-            for pair in wanted
+            for pair in all_pairs
             if any(one in halves for one in pair)
             and any(isinstance(one, tuple) and one[0] == "scalar" for one in pair)
         }
         if first != second:
-            lacking = wanted - refused - pairs
+            lacking = all_pairs - refused - pairs
             assert not lacking, (first, second, lacking)
     assert {(row.encoding, row.exact) for row in ROWS} == set(REGIMES)
     assert {row.bucket for row in ROWS} == set(BUCKETS)
@@ -144,7 +144,7 @@ def test_supports_hold_every_map_and_no_more():
 @pytest.mark.usefixtures("unchecked")
 def test_large_integers_and_fractions_are_numbers_too(encoding, options):
     kernel = np.arange(3.0).reshape(3, 1, 1)
-    given = conv_to_attention(kernel, encoding=encoding, **options)
+    layer = conv_to_attention(kernel, encoding=encoding, **options)
     same = {k: float(v) if k != "form" else v for k, v in options.items()}
     rounded = conv_to_attention(kernel, encoding=encoding, **same)
-    assert_equal(given.output, rounded.output)
+    assert_equal(layer.output, rounded.output)

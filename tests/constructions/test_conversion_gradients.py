@@ -37,17 +37,19 @@ def test_gradients_through_the_conversion_are_those_of_the_convolution(encoding,
     def through_conv(kernel, bias, images):
         return jnp.sum(conv(images, kernel, bias) * cotangent)
 
-    found = jax.jit(jax.grad(through_layer, argnums=(0, 1, 2)))(kernel, bias, images)
+    actual = jax.jit(jax.grad(through_layer, argnums=(0, 1, 2)))(kernel, bias, images)
     expected = jax.jit(jax.grad(through_conv, argnums=(0, 1, 2)))(kernel, bias, images)
-    for got, wanted in zip(found, expected, strict=True):
-        assert np.abs(wanted).max() > 0
+    for gradient, exact_gradient in zip(actual, expected, strict=True):
+        assert np.abs(exact_gradient).max() > 0
         if exact or encoding == "scalar":
             kappa = float(amplification((2, 3, 4), exact)) if encoding == "scalar" else 3.0
             largest = 3 * max(9 * 12, 5 * 9 * 3)  # max|g| times the largest sums of X, of W
             count = 2000  # more roundings than any summand goes through: all sizes are below 20
-            assert_within(got, wanted, kappa * 12 * largest * count * np.finfo(float).eps)
+            assert_within(
+                gradient, exact_gradient, kappa * 12 * largest * count * np.finfo(float).eps
+            )
         else:
-            assert_equal(got, wanted)
+            assert_equal(gradient, exact_gradient)
 
 
 @pytest.mark.slow

@@ -84,8 +84,8 @@ def test_at_finite_alpha_every_weight_is_positive_and_the_target_has_its_share(a
                 if key != target
             ]
             assert max(rest) <= math.exp(-alpha)  # the nearest rival is one step away
-            share = 1 / (1 + math.fsum(rest))
-            assert_within(weights[head, row, keys.index(target)], share, factor - 1)
+            expected = 1 / (1 + math.fsum(rest))
+            assert_within(weights[head, row, keys.index(target)], expected, factor - 1)
 
 
 def test_heads_look_at_key_minus_query():

@@ -50,12 +50,12 @@ def test_one_layer_is_the_convolution_at_every_size(bucket, padding, seed, rows)
         sides = zip(images.shape[1:], bucket.patch_size, strict=False)
         images = images[(slice(None), *(slice(n - n % p) for n, p in sides))]
     expected = conv(images, kernel, bias, padding=padding, **bucket.options)
-    found = apply_attention(layer, images)
+    outputs = apply_attention(layer, images)
     if padding == "MEAN":  # means of integers are no integers
         scale = float(jnp.abs(kernel).sum() * jnp.abs(images).max())
-        assert_within(found, expected, np.full(expected.shape, 1e-5 * scale))
+        assert_within(outputs, expected, np.full(expected.shape, 1e-5 * scale))
     else:
-        assert_equal(found, expected)
+        assert_equal(outputs, expected)
 
 
 @pytest.mark.parametrize(("padding", "patch"), [("SAME", 1), ("SAME", 2), ("REFLECT", 3)])
@@ -78,8 +78,8 @@ def test_at_finite_parameters_it_is_within_the_derived_bound(padding):
     majorant = majorant_of(layer, kernel, bias, images)
     bound = layer_error_bound(layer, images, majorant)
     with jax.enable_x64(True):
-        wide = (jnp.asarray(part, jnp.float64) for part in (images, kernel, bias))
-        expected = conv(*wide, padding=padding, stride=2)
+        in_float64 = (jnp.asarray(part, jnp.float64) for part in (images, kernel, bias))
+        expected = conv(*in_float64, padding=padding, stride=2)
     assert_within(apply_attention(layer, images), expected, bound)
     assert float(bound.max()) < 1e-2 * float(np.abs(expected).max())
     moved = np.roll(np.asarray(expected), 1, axis=2)
@@ -94,12 +94,12 @@ def test_every_back_end_that_serves_gives_it(encoding, backend):
     kernel = jnp.asarray(generator.integers(-3, 4, (3, 2, 2, 3)), jnp.float64)
     layer = conv_to_attention(kernel, encoding=encoding, stride=(2, 1), padding="SAME")
     try:
-        found = apply_attention(layer, images, backend=backend)
+        outputs = apply_attention(layer, images, backend=backend)
     except ValueError as error:
         assert "cannot serve" in str(error)  # noqa: PT017
         return
     expected = conv(images, kernel, stride=(2, 1), padding="SAME")
-    assert_within(found, expected, np.full(expected.shape, 1e-8))
+    assert_within(outputs, expected, np.full(expected.shape, 1e-8))
 
 
 def test_same_and_its_numbers_keep_the_ring_of_zeros():
@@ -155,8 +155,8 @@ def test_what_the_heads_look_at_are_the_pixels_that_an_output_reads(size, option
 def test_the_kernel_comes_back():
     kernel = jnp.asarray(np.random.default_rng(0).normal(size=(3, 3, 2, 2)))
     layer = conv_to_attention(kernel, padding="EDGE", form="limit", stride=2)
-    found, _, residual = attention_to_conv(layer, 3, image_size=6)
-    assert_within(found, kernel, np.full(kernel.shape, 1e-12))
+    recovered, _, residual = attention_to_conv(layer, 3, image_size=6)
+    assert_within(recovered, kernel, np.full(kernel.shape, 1e-12))
     assert float(residual.relative_frobenius) < 1e-12
 
 

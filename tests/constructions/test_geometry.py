@@ -69,10 +69,10 @@ def test_tap_index_joins_each_pair_of_pixels_by_its_only_tap(sizes):
         outputs = list(geometry.output_pixels[axis])
         shape = (len(offsets), len(outputs), geometry.patch_size[axis])
         expected = np.full(shape, -1)
-        for pixel, tap, patch, place in reads(geometry, axis):
+        for pixel, tap, patch, position in reads(geometry, axis):
             if pixel in outputs:
-                assert expected[offsets.index(patch), outputs.index(pixel), place] == -1
-                expected[offsets.index(patch), outputs.index(pixel), place] = tap
+                assert expected[offsets.index(patch), outputs.index(pixel), position] == -1
+                expected[offsets.index(patch), outputs.index(pixel), position] = tap
         assert_equal(index, expected)
 
 
@@ -82,8 +82,8 @@ def test_only_the_pixels_that_a_stride_keeps_are_computed(stride):
     geometry = ConvolutionGeometry.of((3, 3), (4, 6), stride)
     written = stride == (2, 3)
     assert geometry.writes_stride_to_tokens is written
-    kept = (range(0, 4, 2), range(0, 6, 3)) if written else (range(4), range(6))
-    assert geometry.output_pixels == kept
+    expected = (range(0, 4, 2), range(0, 6, 3)) if written else (range(4), range(6))
+    assert geometry.output_pixels == expected
 
 
 @pytest.mark.parametrize("name", ["patch_size", "stride", "dilation"])
@@ -96,13 +96,13 @@ def test_sizes_that_are_no_positive_integers_are_refused(name, value):
 @given(st.integers(1, 12), st.integers(1, 12))
 def test_a_stride_keeps_the_same_pixels_of_every_patch_or_there_is_no_answer(patch_size, stride):
     """The pixels of enough successive patches, as a subsampling after the layer keeps them."""
-    kept = [
+    pixels_of_patches = [
         [x - patch * patch_size for x in range(patch * patch_size, (patch + 1) * patch_size)
          if x % stride == 0]
         for patch in range(stride)
     ]  # fmt: skip
-    same = all(pixels == kept[0] for pixels in kept)
-    found = strided_output_pixels(patch_size, stride)
-    assert (found is not None) == same
-    if found is not None:
-        assert list(found) == kept[0]
+    same = all(pixels == pixels_of_patches[0] for pixels in pixels_of_patches)
+    actual = strided_output_pixels(patch_size, stride)
+    assert (actual is not None) == same
+    if actual is not None:
+        assert list(actual) == pixels_of_patches[0]

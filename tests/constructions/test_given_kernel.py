@@ -51,10 +51,10 @@ def test_the_distinct_rows_are_those_of_the_flattened_kernel(bucket):
     geometry = ConvolutionGeometry.of(bucket.kernel_size, bucket.patch_size, 1, bucket.dilation)
     rows, counts = distinct_rows(kernel, geometry)
     flattened = flattened_kernel(kernel, bucket.patch_size, dilation=bucket.dilation)
-    found = Counter[tuple[int, ...]]()
+    actual = Counter[tuple[int, ...]]()
     for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
-        found[tuple(row)] += count
-    assert found == Counter(map(tuple, flattened.tolist()))
+        actual[tuple(row)] += count
+    assert actual == Counter(map(tuple, flattened.tolist()))
 
 
 @pytest.mark.parametrize("keep", [1, 2])
@@ -250,7 +250,7 @@ def test_refusals():
 
 def test_where_weights_underflow_there_is_no_bound():
     layer = given_kernel_layer(jnp.ones((3, 1, 1)))
-    wide = type(layer.encoding)(jnp.full((2, 3), 1e38, jnp.float32), layer.encoding.offsets)
-    layer = type(layer)(wide, None, layer.output, patch_size=(1,), ring=layer.ring)
+    encoding = type(layer.encoding)(jnp.full((2, 3), 1e38, jnp.float32), layer.encoding.offsets)
+    layer = type(layer)(encoding, None, layer.output, patch_size=(1,), ring=layer.ring)
     with pytest.raises(ValueError, match="underflow"):
         mixture_error_bound(layer, jnp.ones((1, 4, 1), jnp.float32), np.ones((1, 4, 1)))

@@ -90,11 +90,11 @@ def test_a_patch_embedding_of_16_pixels_and_three_channels(exact, heads):
     assert layer.heads == heads
     assert layer.value.shape == (heads, 768, 64)
     assert layer.output.shape == (heads, 64, 768)
-    whole = conv_to_attention(kernel, patch_size=16, form="exact" if exact else "limit")
-    assert whole.heads == 9 + exact
+    full = conv_to_attention(kernel, patch_size=16, form="exact" if exact else "limit")
+    assert full.heads == 9 + exact
     table = np.asarray(layer.encoding.values)
-    for head, block in enumerate(np.asarray(whole.output)):
-        chosen = (table == np.asarray(whole.encoding.values)[head]).all(axis=1)
+    for head, block in enumerate(np.asarray(full.output)):
+        chosen = (table == np.asarray(full.encoding.values)[head]).all(axis=1)
         total = np.matmul(layer.value[chosen], layer.output[chosen]).sum(axis=0)
         assert_equal(total, block)
 

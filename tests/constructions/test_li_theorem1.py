@@ -36,7 +36,7 @@ def test_the_default_is_one_hot_where_the_key_exists_and_uniform_elsewhere(grid,
     encoding = one_hot_bias_heads(geometry, None, dtype)
     weights = np.asarray(attention_weights(encoding.positional_scores(grid)))
     queries, keys = places(grid)
-    seen = [0, 0]
+    counts = [0, 0]
     for head, offset in enumerate(geometry.offsets):
         for row in range(len(queries)):
             target = tuple(q + d for q, d in zip(queries[row], offset, strict=True))
@@ -46,9 +46,9 @@ def test_the_default_is_one_hot_where_the_key_exists_and_uniform_elsewhere(grid,
                 one = np.ones((), weights.dtype)
                 expected = [float(one / np.asarray(len(keys), weights.dtype))] * len(keys)
             assert_equal(weights[head, row], expected)
-            seen[exists] += 1
-    assert seen[1]
-    assert seen[0] or not any(len(axis) == 1 for axis in grid.ring)
+            counts[exists] += 1
+    assert counts[1]
+    assert counts[0] or not any(len(axis) == 1 for axis in grid.ring)
 
 
 def test_in_float64_forty_is_not_machine_precision():
@@ -56,9 +56,9 @@ def test_in_float64_forty_is_not_machine_precision():
 
     `math.fsum` rounds the sum once. Softmax may lose what it adds one by one: how it sums decides.
     """
-    for keys, whole in [(27, True), (28, False)]:
+    for keys, is_uniform in [(27, True), (28, False)]:
         total = math.fsum([1.0] + [math.exp(-40)] * (keys - 1))
-        assert (1 / total == 1) is whole
+        assert (1 / total == 1) is is_uniform
 
 
 @pytest.mark.slow

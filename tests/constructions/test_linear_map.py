@@ -47,8 +47,8 @@ def test_the_map_and_the_residual_are_those_of_the_outputs(geometry, padding):
     expected = outputs.reshape(*image_size, *outputs.shape[1:-1], 1, 2)
     rounding = gamma(4 * pixels, 2.0**-53) * np.abs(expected).sum()
     assert_within(linear_map(layer, image_size), expected, rounding)
-    found, _, residual = attention_to_conv(layer, kernel_size, image_size=image_size)
-    gap = outputs - np.asarray(conv(images, found, **options))
+    kernel, _, residual = attention_to_conv(layer, kernel_size, image_size=image_size)
+    gap = outputs - np.asarray(conv(images, kernel, **options))
     relative = np.linalg.norm(gap) / np.linalg.norm(outputs)
     assert relative > 0.1
     assert_within(residual.relative_frobenius, relative, 1e-12)
@@ -70,11 +70,11 @@ def distance(layer, kernel):
 def test_rounding_accounts_for_the_distance_and_for_no_change(padding, form):
     kernel = np.random.default_rng(0).normal(size=(3, 3, 1, 2)).astype(np.float32)
     layer = conv_to_attention(kernel, padding=padding, form=form)
-    found = attention_to_conv(layer, 3, image_size=(5, 6)).kernel
-    assert_within(found, kernel, 1e-4)
-    tolerance = rounding_tolerance(layer, found, (5, 6))
-    assert distance(layer, found) <= tolerance < 1e-2
-    further = np.asarray(found) + np.float32(10) * tolerance * np.abs(kernel).max()
+    recovered = attention_to_conv(layer, 3, image_size=(5, 6)).kernel
+    assert_within(recovered, kernel, 1e-4)
+    tolerance = rounding_tolerance(layer, recovered, (5, 6))
+    assert distance(layer, recovered) <= tolerance < 1e-2
+    further = np.asarray(recovered) + np.float32(10) * tolerance * np.abs(kernel).max()
     assert distance(layer, further) > tolerance
 
 
@@ -94,9 +94,9 @@ def test_the_linear_map_of_a_layer_without_maps_is_unknown():
 def test_a_value_map_alone_is_the_map_of_its_head():
     layer = conv_to_attention(np.ones((3, 1, 2), np.float32), form="limit")
     alone = replace(layer, value=layer.output, output=None)
-    wanted, found = (linear_map(each, (4,)) for each in (layer, alone))
-    assert found.shape == (4, 4, 1, 2)
-    assert_equal(found, wanted)
+    expected, actual = (linear_map(each, (4,)) for each in (layer, alone))
+    assert actual.shape == (4, 4, 1, 2)
+    assert_equal(actual, expected)
 
 
 @pytest.mark.parametrize(
@@ -106,11 +106,11 @@ def test_a_value_map_alone_is_the_map_of_its_head():
 def test_another_kernel_size_has_a_padding_of_its_own(padding, kernel_size, expected):
     """The convolution with that padding is the layer, whose kernel has three taps."""
     layer = conv_to_attention(np.array([1.0, 2, 3]).reshape(3, 1, 1), padding=padding, form="limit")
-    found, _, residual = attention_to_conv(layer, kernel_size, image_size=9)
+    kernel, _, residual = attention_to_conv(layer, kernel_size, image_size=9)
     assert residual.padding == (expected,)
     images = np.random.default_rng(0).integers(-8, 9, (1, 9, 1)).astype(float)
     padded = np.pad(images, ((0, 0), expected, (0, 0)))
-    assert_equal(conv(padded, found, padding="VALID"), apply_attention(layer, images))
+    assert_equal(conv(padded, kernel, padding="VALID"), apply_attention(layer, images))
 
 
 @pytest.mark.parametrize("padding", ["EDGE", "REFLECT", "CIRCULAR", "MEAN"])
@@ -130,13 +130,13 @@ def test_what_is_said_of_a_stored_kernel_holds_of_it():
     bias = layer.bias + 0.01 * generator.normal(size=layer.bias.shape)
     output, bias = (jnp.asarray(x, jnp.bfloat16) for x in (layer.output * moved, bias))
     layer = replace(layer, output=output, bias=bias)
-    found = attention_to_conv(layer, 3, image_size=6)
-    stored = [np.asarray(x.astype(jnp.bfloat16), np.float64) for x in found[:2]]
+    recovered = attention_to_conv(layer, 3, image_size=6)
+    stored = [np.asarray(x.astype(jnp.bfloat16), np.float64) for x in recovered[:2]]
     residual = stored_residual(layer, *stored, (6,))
-    wide = jax.tree.map(lambda leaf: leaf.astype(jnp.float64), layer)
-    zero = np.asarray(apply_attention(wide, np.zeros((1, 6, 1)), backend="dense"))
-    gaps = np.asarray(apply_attention(wide, np.eye(6)[..., None], backend="dense")) - zero
+    in_float64 = jax.tree.map(lambda leaf: leaf.astype(jnp.float64), layer)
+    zero = np.asarray(apply_attention(in_float64, np.zeros((1, 6, 1)), backend="dense"))
+    gaps = np.asarray(apply_attention(in_float64, np.eye(6)[..., None], backend="dense")) - zero
     sums = np.abs(gaps - np.asarray(conv(np.eye(6)[..., None], stored[0]))).sum(0).max()
     assert_within(residual.sup_norm, sums, 1e-6)
     assert_within(residual.bias_gap, np.abs(zero - stored[1]).max(), 1e-12)
-    assert sums > float(found.residual.sup_norm) * 1.001  # the kernel before it was rounded
+    assert sums > float(recovered.residual.sup_norm) * 1.001  # the kernel before it was rounded

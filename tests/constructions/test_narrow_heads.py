@@ -39,11 +39,11 @@ def drawn_supports(seed):
 def put(heads, j):
     """What the heads that hold j put at each offset, and with the share of the uniform row, of each
     map: `[offsets + 1, offsets]`; each head holds it once."""
-    held = np.argwhere(heads.coordinates == j)
-    assert len({head for head, _ in held}) == len(held)
+    entries = np.argwhere(heads.coordinates == j)
+    assert len({head for head, _ in entries}) == len(entries)
     total = np.zeros((heads.weights.shape[1] + 1, heads.weights.shape[1]))
-    for head, place in held:
-        total += np.outer([*heads.weights[head], 1], heads.coefficients[head, place])
+    for head, slot in entries:
+        total += np.outer([*heads.weights[head], 1], heads.coefficients[head, slot])
     return total
 
 
@@ -55,17 +55,17 @@ def test_exact_heads_put_every_map_at_its_offset_and_nothing_elsewhere(drawn):
     assert heads.weights.min() >= 0
     assert len(heads.weights) == exact_heads(*counted(supports, centre), head_dim)
     for j in range(supports.shape[1]):
-        wanted = np.diag(supports[:, j].astype(float))
-        wanted[centre, centre] = supports[:, j].any()
-        assert_equal(put(heads, j), np.concatenate([wanted, 0 * wanted[:1]]))
+        expected = np.diag(supports[:, j].astype(float))
+        expected[centre, centre] = supports[:, j].any()
+        assert_equal(put(heads, j), np.concatenate([expected, 0 * expected[:1]]))
 
 
 @pytest.mark.parametrize("heads", [1, 2, 3])
 def test_the_heads_of_an_offset_differ_in_how_much_they_put_at_the_token_itself(heads):
     """One puts nothing there, two 0 and 1, three 0, 1 and 2: all others are pairs of 0 and 1."""
     supports = np.array([[True] * (heads * 2), [False] * (heads * 2)])
-    found = exact_layout(supports, 1, 2).weights
-    assert found[found[:, 0] > 0].tolist() == [[1, x] for x in range(heads)]
+    weights = exact_layout(supports, 1, 2).weights
+    assert weights[weights[:, 0] > 0].tolist() == [[1, x] for x in range(heads)]
 
 
 @given(seeds(), st.sampled_from([2.0**-4, 2.0**-20]))
@@ -77,9 +77,9 @@ def test_limit_heads_are_wrong_by_epsilon_where_a_coordinate_is_read_by_its_own_
     widths, coordinates, read = counted(supports, centre)
     assert len(heads.weights) == limit_heads(widths, coordinates, read, head_dim)
     for j in range(supports.shape[1]):
-        wanted = np.diag(supports[:, j].astype(float))
-        wanted[centre, centre] = supports[:, j].any()
-        error = put(heads, j)[:-1] - wanted
+        expected = np.diag(supports[:, j].astype(float))
+        expected[centre, centre] = supports[:, j].any()
+        error = put(heads, j)[:-1] - expected
         if np.delete(supports, centre, axis=0)[:, j].any():
             assert not error.any()
         assert np.delete(error, centre, axis=0).max(initial=0) <= epsilon
@@ -109,7 +109,7 @@ def test_a_patch_embedding_of_16_pixels_and_three_channels():
     kernel, images = rng.integers(-9, 10, (3, 3, 3, 3)), rng.integers(0, 9, (1, 48, 48, 3))
     with jax.enable_x64(True):
         kernel, images = kernel.astype(np.float64), images.astype(np.float64)
-        wanted = np.asarray(ca.conv(images, kernel))
+        expected = np.asarray(ca.conv(images, kernel))
         largest = 9 * 9 * 27  # |W| |X| over the taps and channels
         for exact, heads, error in ((True, 28, 1e-12), (False, 16, 2.0**-20 * largest)):
             layer = ca.conv_to_attention(
@@ -118,9 +118,9 @@ def test_a_patch_embedding_of_16_pixels_and_three_channels():
             )  # fmt: skip
             assert layer.heads == heads == layer.value.shape[0]
             assert layer.value.shape[2] == layer.output.shape[1] == 64
-            found = np.abs(np.asarray(ca.apply_attention(layer, images)) - wanted).max()
-            assert found < error
-            assert exact or found > error * 2.0**-10
+            difference = np.abs(np.asarray(ca.apply_attention(layer, images)) - expected).max()
+            assert difference < error
+            assert exact or difference > error * 2.0**-10
 
 
 @pytest.mark.parametrize("channels", [(2, 3), pytest.param((3, 2), marks=pytest.mark.slow)])
@@ -139,7 +139,7 @@ def test_both_sides_and_all_options(channels, options):
         kernel, bias = rng.normal(size=(3, 3, *channels)), rng.normal(size=channels[1])
         images = rng.normal(size=(1, 6, 6, channels[0]))
         named = {name: value for name, value in options.items() if name != "patch_size"}
-        wanted = np.asarray(ca.conv(images, kernel, bias, **named))
+        expected = np.asarray(ca.conv(images, kernel, bias, **named))
         for exact in (True, False):
             layer = ca.conv_to_attention(
                 kernel,
@@ -153,7 +153,7 @@ def test_both_sides_and_all_options(channels, options):
                 kernel, bias, head_dim=2, form="exact" if exact else "limit", **options
             )
             assert layer.heads <= usual.heads
-            error = np.abs(np.asarray(ca.apply_attention(layer, images)) - wanted).max()
+            error = np.abs(np.asarray(ca.apply_attention(layer, images)) - expected).max()
             assert error < (1e-12 if exact else 1e-5)
 
 
@@ -207,9 +207,9 @@ def test_maps_that_overflow_are_refused(form, entry):
 def test_no_fewer_heads_have_the_places(widths, beyond, alone, head_dim):
     """The least number of heads by trying all ways to divide them among the groups."""
     read = max(widths, default=0) + (beyond if widths else 0)
-    found = exact_heads(widths, read + alone, read, head_dim)
+    heads = exact_heads(widths, read + alone, read, head_dim)
     if read + alone == 0:
-        assert found == 0
+        assert heads == 0
         return
     base = [-(-width // head_dim) for width, number in widths.items() for _ in range(number)]
     taken = [width for width, number in widths.items() for _ in range(number)]
@@ -225,7 +225,7 @@ def test_no_fewer_heads_have_the_places(widths, beyond, alone, head_dim):
             for more in range(90)
         ]
     fewest = next(more for more, room in enumerate(best) if room >= alone)
-    assert found == sum(base) + groups[-1][0] + fewest
+    assert heads == sum(base) + groups[-1][0] + fewest
 
 
 @pytest.mark.parametrize("unit", [1.0, 4.0])
@@ -237,10 +237,10 @@ def test_the_maps_of_heads_pick_coordinates_and_are_scaled_by_the_sum_of_their_r
     picked, rows = head_maps(heads, maps, unit)
     sums = 1 / unit + heads.weights.sum(axis=1)
     for head, coordinates in enumerate(heads.coordinates):
-        for place, j in enumerate(coordinates):
-            assert picked[head, :, place].tolist() == [float(j == 0), float(j == 1)]
-            wanted = np.tensordot(heads.coefficients[head, place], maps[:, j], 1) * (j >= 0)
-            assert_equal(rows[head, place], sums[head] * wanted)
+        for slot, j in enumerate(coordinates):
+            assert picked[head, :, slot].tolist() == [float(j == 0), float(j == 1)]
+            expected = np.tensordot(heads.coefficients[head, slot], maps[:, j], 1) * (j >= 0)
+            assert_equal(rows[head, slot], sums[head] * expected)
 
 
 def test_no_maps_no_heads():
@@ -267,13 +267,13 @@ def test_refused_epsilons(epsilon, message):
 
 
 def test_a_refused_epsilon_is_refused_by_a_conversion():
-    given = {"num_heads": "min", "head_dim": 1, "form": "limit"}
+    options = {"num_heads": "min", "head_dim": 1, "form": "limit"}
     zeros = np.zeros((3, 1, 1), np.float32)
-    assert not jnp.any(ca.conv_to_attention(zeros, **given, epsilon=0.01).output)
+    assert not jnp.any(ca.conv_to_attention(zeros, **options, epsilon=0.01).output)
     with pytest.raises(ValueError, match=r"epsilon=1\.5, but expected a number strictly between"):
-        ca.conv_to_attention(zeros, **given, epsilon=1.5)
-    for left_out in given:
-        rest = {name: value for name, value in given.items() if name != left_out}
+        ca.conv_to_attention(zeros, **options, epsilon=1.5)
+    for left_out in options:
+        rest = {name: value for name, value in options.items() if name != left_out}
         with pytest.raises(ValueError, match=r"epsilon=0\.01, but only the limit form"):
             ca.conv_to_attention(zeros, **rest, epsilon=0.01)
 
@@ -289,14 +289,14 @@ def test_epsilon_balances_what_is_wrong_and_what_is_rounded():
 @pytest.mark.parametrize("epsilon", [None, 0.25])
 def test_a_limit_form_says_what_it_loses(epsilon):
     kernel = np.random.default_rng(0).normal(size=(3, 3, 1, 1)).astype(np.float32)
-    given = {"patch_size": 4, "head_dim": 6, "num_heads": "min"}
-    limit = ca.conv_to_attention(kernel, form="limit", epsilon=epsilon, **given)
+    options = {"patch_size": 4, "head_dim": 6, "num_heads": "min"}
+    limit = ca.conv_to_attention(kernel, form="limit", epsilon=epsilon, **options)
     used, roundoff = usable_epsilon(epsilon, jnp.float32), 2.0**-24
     said = price(limit.encoding, jnp.float32)
     assert f"ε = {used:.2g} is off by up to about" in said
     assert f"ε + κu = {used + amplification_of(used) * roundoff:.2g} of max|X|·Σ|W|" in said
     assert "proved for one kernel of S.kernel, and open here (S.price)" in said
-    assert price(ca.conv_to_attention(kernel, **given).encoding, jnp.float32) == ""
+    assert price(ca.conv_to_attention(kernel, **options).encoding, jnp.float32) == ""
 
 
 def test_heads_that_look_at_one_offset_lose_nothing():

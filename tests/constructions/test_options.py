@@ -15,8 +15,8 @@ pytestmark = pytest.mark.usefixtures("unchecked")  # the library's own checks mu
 KERNEL = np.ones((3, 3, 1, 1), np.float32)
 
 
-def options(**given):
-    return read_options(jnp.float32, jnp.float32, **given)
+def options(**arguments):
+    return read_options(jnp.float32, jnp.float32, **arguments)
 
 
 @pytest.mark.parametrize("encoding", CONSTRUCTIONS)

@@ -42,9 +42,9 @@ def convert(case, kernel=None, **options):
     bucket = case.bucket
     sizes = zip(bucket.kernel_size, bucket.dilation, strict=True)
     centred = tuple((d * ((k - 1) // 2), d * (k // 2)) for k, d in sizes)
-    given = {"patch_size": bucket.patch_size, "padding": centred, **bucket.options, **options}
+    arguments = {"patch_size": bucket.patch_size, "padding": centred, **bucket.options, **options}
     kernel = jnp.asarray(case.kernel if kernel is None else kernel, "float64")
-    return conv_to_attention(kernel, jnp.asarray(case.bias, "float64"), **given)
+    return conv_to_attention(kernel, jnp.asarray(case.bias, "float64"), **arguments)
 
 
 compiled = jax.jit(attention_to_conv, static_argnames=("kernel_size", "image_size"))
@@ -273,17 +273,17 @@ def test_a_bias_is_recovered_as_the_mean_over_a_patch_and_its_gap():
     layer = conv_to_attention(np.ones((3, 1, 2), np.float32), patch_size=2, form="limit")
     assert attention_to_conv(layer, 3, image_size=(6,)).bias is None
     layer = replace(layer, bias=jnp.array([1.0, -2.0, 4.0, -3.0]))
-    found = attention_to_conv(layer, 3, image_size=(6,))
-    assert found.bias.tolist() == [2.5, -2.5]
-    assert found.residual.bias_gap == 1.5
+    recovered = attention_to_conv(layer, 3, image_size=(6,))
+    assert recovered.bias.tolist() == [2.5, -2.5]
+    assert recovered.residual.bias_gap == 1.5
 
 
 def test_a_layer_of_zeros_is_at_no_distance_and_divides_by_none():
     layer = conv_to_attention(np.zeros((3, 1, 1), np.float32), form="limit")
     with jax.debug_nans(True):
-        found = attention_to_conv(layer, 3, image_size=(5,))
-    assert not jnp.any(found.kernel)
-    assert found.residual.relative_frobenius == 0
+        recovered = attention_to_conv(layer, 3, image_size=(5,))
+    assert not jnp.any(recovered.kernel)
+    assert recovered.residual.relative_frobenius == 0
 
 
 def test_recovery_can_be_compiled_and_differentiated():

@@ -156,14 +156,14 @@ def test_a_traced_number_outside_its_range_gives_nothing_but_nan(name, options, 
 
 
 def test_a_traced_leak_is_held_if_it_is_one():
-    held = jax.jit(
+    stored_weight = jax.jit(
         lambda uniform_weight: (
             conv_to_attention(ONES, uniform_weight=uniform_weight).encoding.uniform_weight
         )
     )
-    assert held(0.25) == 0.25
+    assert stored_weight(0.25) == 0.25
     assert jnp.isnan(
-        jnp.stack([held(uniform_weight) for uniform_weight in (-0.5, 0.0, 1.0, 1.5)])
+        jnp.stack([stored_weight(uniform_weight) for uniform_weight in (-0.5, 0.0, 1.0, 1.5)])
     ).all()
 
 

@@ -73,15 +73,15 @@ def test_the_shares_of_the_exact_form(epsilon):
     )
     assert (layer.heads, layer.ring, layer.padding) == (30, ((0, 0), (0, 0)), None)
     weights = np.asarray(ca.attention_maps(layer, (5, 7)).weights)
-    for head, share in ((7, 1), (22, 3)):  # the centre's
+    for head, sigma in ((7, 1), (22, 3)):  # the centre's
         row = weights[head, 2, 3]
-        other = float(epsilon / (35 * (1 + share)))
+        other = float(epsilon / (35 * (1 + sigma)))
         assert_within(row[0, 0], other, gamma(200, "float64") * other)
-        wanted = float(1 - epsilon) + other
-        assert_within(row[2, 3], wanted, gamma(200, "float64") * wanted)
-    for head, share in ((0, 1), (15, 3)):  # no target in the corner
+        expected = float(1 - epsilon) + other
+        assert_within(row[2, 3], expected, gamma(200, "float64") * expected)
+    for head, sigma in ((0, 1), (15, 3)):  # no target in the corner
         row = weights[head, 0, 0]
-        assert_within(row, np.full((5, 7), 1 / (35 * (1 + share))), gamma(200, "float64"))
+        assert_within(row, np.full((5, 7), 1 / (35 * (1 + sigma))), gamma(200, "float64"))
 
 
 @pytest.mark.parametrize("backend", ["auto", "dense", "chunked"])

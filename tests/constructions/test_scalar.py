@@ -36,8 +36,8 @@ both = pytest.mark.parametrize("exact", [True, False])
 @given(st.integers(1, 12), st.booleans())
 def test_coefficients_are_those_that_elimination_finds(count, exact):
     bases = scalar_bases(count)
-    found = lagrange_coefficients(count, exact)
-    assert [list(row) for row in found] == coefficients(bases, exact)
+    actual = lagrange_coefficients(count, exact)
+    assert [list(row) for row in actual] == coefficients(bases, exact)
     assert rounding_amplification(count, exact) == amplification(bases, exact)
 
 
@@ -133,8 +133,8 @@ def test_weights_and_gains_are_the_powers_of_the_bases(exact, dtype):
 
 def test_the_sharpness_of_the_limit_is_the_one_given():
     geometry = ConvolutionGeometry.of((3,), 2)
-    given, _ = scalar_construction(jnp.ones((geometry.heads, 2, 2)), geometry, 7.0, exact=False)
-    assert given.logit == 7
+    encoding, _ = scalar_construction(jnp.ones((geometry.heads, 2, 2)), geometry, 7.0, exact=False)
+    assert encoding.logit == 7
 
 
 def test_the_refusal_begins_where_less_than_two_digits_are_left():

@@ -28,8 +28,8 @@ def operands(kernel_size, patch, tokens, channels=(2, 3), seed=0):
 def test_the_limit_is_the_convolution_of_integers(kernel_size, patch, tokens, stride):
     kernel, bias, images = operands(kernel_size, patch, tokens)
     layers = ca.conv_to_two_layers(kernel, bias, patch_size=patch, stride=stride, form="limit")
-    wanted = ca.conv(images, kernel, bias, stride=stride, padding="SAME_TORCH")
-    assert np.array_equal(layers(images), wanted)
+    expected = ca.conv(images, kernel, bias, stride=stride, padding="SAME_TORCH")
+    assert np.array_equal(layers(images), expected)
     if patch == 1:
         assert layers.heads == kernel_size
 
@@ -55,15 +55,15 @@ def test_the_exact_form_is_within_its_bound(kernel_size, patch, tokens, uniform_
 @pytest.mark.parametrize(("dilation", "groups"), [((2, 1), 1), ((1, 3), 2), ((2, 3), 1)])
 def test_dilation_and_groups(dilation, groups):
     kernel, bias, images = operands((3, 2), 1, (5, 6), (2, 4))
-    given = kernel[:, :, : 2 // groups]
+    grouped = kernel[:, :, : 2 // groups]
     options = {"dilation": dilation, "groups": groups}
-    wanted = ca.conv(images, given, bias, **options, padding="SAME_TORCH")
+    expected = ca.conv(images, grouped, bias, **options, padding="SAME_TORCH")
     for exact in (True, False):
-        layers = ca.conv_to_two_layers(given, bias, form="exact" if exact else "limit", **options)
+        layers = ca.conv_to_two_layers(grouped, bias, form="exact" if exact else "limit", **options)
         assert layers.first.dilation == (dilation[0], 1)
         assert layers.second.dilation == (1, dilation[1])
         assert np.allclose(
-            layers(images), wanted, rtol=0, atol=two_layers_bound(layers, images).max()
+            layers(images), expected, rtol=0, atol=two_layers_bound(layers, images).max()
         )
 
 
@@ -99,8 +99,8 @@ def test_one_program_and_its_gradient():
     def direct(kernel):
         return (ca.conv(images, kernel) ** 2).sum()
 
-    found, wanted = (jax.jit(jax.grad(f))(jnp.asarray(kernel)) for f in (loss, direct))
-    assert np.allclose(found, wanted, rtol=1e-4, atol=1e-4 * np.abs(wanted).max())
+    actual, expected = (jax.jit(jax.grad(f))(jnp.asarray(kernel)) for f in (loss, direct))
+    assert np.allclose(actual, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize(

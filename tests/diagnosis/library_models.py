@@ -81,7 +81,7 @@ def of_torch(kind: str, torch: Any, package: Any) -> tuple[dict, list[np.ndarray
             for block in getattr(model, "blocks", []):
                 block.attn.fused_attn = False
                 block.attn.attn_drop.register_forward_pre_hook(
-                    lambda _, given: attention.append(given[0])
+                    lambda _, args: attention.append(args[0])
                 )
             model(pixels)
     return arrays, [each.numpy() for each in attention], model
@@ -91,8 +91,8 @@ def of_torch(kind: str, torch: Any, package: Any) -> tuple[dict, list[np.ndarray
 def softmax_in_float64(torch: Any) -> Any:
     """Hugging Face's is in float32 whatever the model is in."""
     softmax = torch.nn.functional.softmax
-    wide = lambda scores, dim, dtype=None, **_: softmax(scores, dim)  # noqa: E731
-    with mock.patch.object(torch.nn.functional, "softmax", wide):
+    in_float64 = lambda scores, dim, dtype=None, **_: softmax(scores, dim)  # noqa: E731
+    with mock.patch.object(torch.nn.functional, "softmax", in_float64):
         yield
 
 
@@ -101,9 +101,9 @@ def weights_of_attention(torch: Any, attention: list[Any]) -> Any:
     """Record the weights of `torch.nn.MultiheadAttention`, which torchvision does not ask for."""
     forward = torch.nn.MultiheadAttention.forward
 
-    def recorded(module: Any, *given: Any, **options: Any) -> Any:
+    def recorded(module: Any, *args: Any, **options: Any) -> Any:
         options |= {"need_weights": True, "average_attn_weights": False}
-        result, weights = forward(module, *given, **options)
+        result, weights = forward(module, *args, **options)
         attention.append(weights)
         return result, weights
 
@@ -123,12 +123,14 @@ def of_google() -> tuple[dict, list[np.ndarray]]:
     transformer = {"num_layers": LAYERS, "mlp_dim": HIDDEN, "num_heads": HEADS}
     patches = type("Patches", (), {"size": (PATCH, PATCH)})
     model = VisionTransformer(3, patches, transformer, WIDTH)
-    found = jax.eval_shape(lambda: model.init(jax.random.key(0), IMAGES, train=False))["params"]
-    arrays = state_dict({name: each.shape for name, each in flatten_dict(found, sep="/").items()})
+    shapes = jax.eval_shape(lambda: model.init(jax.random.key(0), IMAGES, train=False))["params"]
+    arrays = state_dict(
+        {name: shape.shape for name, shape in flatten_dict(shapes, sep="/").items()}
+    )
     weights, attention = nn.attention.dot_product_attention_weights, []
 
-    def recorded(*given: Any, **options: Any) -> Any:
-        attention.append(weights(*given, **options))
+    def recorded(*args: Any, **options: Any) -> Any:
+        attention.append(weights(*args, **options))
         return attention[-1]
 
     with mock.patch.object(nn.attention, "dot_product_attention_weights", recorded):

@@ -81,7 +81,7 @@ def timm_dict(
 
 def hugging_face(arrays: dict[str, np.ndarray], memory: bool = False) -> dict[str, np.ndarray]:
     """The same weights by Hugging Face's names, as in its files or as in memory."""
-    found = {}
+    renamed = {}
     for name, array in arrays.items():
         if ".attn.qkv." in name:
             parts = zip(("query", "key", "value"), np.split(array, 3), strict=True)
@@ -91,11 +91,11 @@ def hugging_face(arrays: dict[str, np.ndarray], memory: bool = False) -> dict[st
             new = {f"{name[:-11]}attention.attention.{word}.bias": array}
         else:
             new = {name: array}
-        found |= new
+        renamed |= new
     rules = TO_FILES + (TO_MEMORY if memory else [])
     for pattern, replacement in rules:
-        found = {re.sub(pattern, replacement, name): array for name, array in found.items()}
-    return found
+        renamed = {re.sub(pattern, replacement, name): array for name, array in renamed.items()}
+    return renamed
 
 
 def images(count: int = 3, seed: int = 1) -> np.ndarray:

@@ -50,9 +50,9 @@ def test_the_query_of_a_layer_is_a_pixel_and_of_maps_a_token():
 def test_what_is_drawn_is_the_row_of_the_query():
     """Planted: a map whose queries and keys are exchanged is another picture."""
     maps = np.random.default_rng(0).random((2, 3, 4, 3, 4))
-    drawn = np.asarray(ca.plot_heads(maps, (1, 2)).axes[1].images[0].get_array())
-    assert (drawn == maps[1, 1, 2]).all()
-    assert not (drawn == maps[1, :, :, 1, 2]).all()
+    panel = np.asarray(ca.plot_heads(maps, (1, 2)).axes[1].images[0].get_array())
+    assert (panel == maps[1, 1, 2]).all()
+    assert not (panel == maps[1, :, :, 1, 2]).all()
 
 
 @pytest.mark.parametrize("query", [(4, 0), (0, 6), (-1, 0), (0, 1, 2)])
@@ -73,11 +73,11 @@ def test_colours_reach_to_the_largest_attention_and_no_place_is_left_over():
     maps = np.random.default_rng(0).random((8, 3, 5, 3, 5)) / 4
     figure = ca.plot_heads(maps)
     panels = figure.axes[:12]
-    drawn = maps[:, 1, 2]  # the middle
+    attention = maps[:, 1, 2]  # of the token in the middle
     for number, axes in enumerate(panels[:8]):
-        assert (np.asarray(axes.images[0].get_array()) == drawn[number]).all()
+        assert (np.asarray(axes.images[0].get_array()) == attention[number]).all()
         norm = axes.images[0].norm
-        assert (norm.vmin, norm.vmax, norm.gamma) == (0, drawn.max(), 0.5)
+        assert (norm.vmin, norm.vmax, norm.gamma) == (0, attention.max(), 0.5)
         grid, query = axes.patches
         assert (grid.get_xy(), grid.get_width(), grid.get_height()) == ((-0.5, -0.5), 5, 3)
         assert (query.get_xy(), query.get_width(), query.get_height()) == ((1.5, 0.5), 1, 1)
@@ -110,8 +110,8 @@ def test_attention_is_averaged_over_images(layer):
     mean = layer_attention(content_layer(), pixels, None).attention.mean(axis=0)
     figure = ca.plot_heads(content_layer(), (1, 2), images=pixels)
     for head, axes in enumerate(figure.axes[:2]):
-        drawn = np.asarray(axes.images[0].get_array())
-        assert (drawn == mean[head, 7].reshape(4, 5)).all()
+        panel = np.asarray(axes.images[0].get_array())
+        assert (panel == mean[head, 7].reshape(4, 5)).all()
 
 
 def test_other_things_are_refused(layer):
@@ -159,6 +159,6 @@ def test_a_causal_layer_is_drawn_where_it_reads():
     """Output 5 reads the elements 3, 4 and 5."""
     layer = ca.conv_to_attention(np.ones((3, 1, 1)), form="limit", padding="CAUSAL")
     figure = ca.plot_heads(layer, 5, image_size=9)
-    drawn = [np.asarray(axes.images[0].get_array())[0] for axes in figure.axes[:3]]
-    assert np.argmax(drawn, axis=1).tolist() == [3, 4, 5]
+    panels = [np.asarray(axes.images[0].get_array())[0] for axes in figure.axes[:3]]
+    assert np.argmax(panels, axis=1).tolist() == [3, 4, 5]
     assert figure.axes[0].patches[1].get_xy() == (4.5, -0.5)

@@ -24,27 +24,29 @@ SIZE = (5, 6)
 def test_the_keys_of_the_grid_come_last_and_the_ring_before():
     kernel = np.random.default_rng(0).integers(-3, 4, (3, 3, 1, 2)).astype(float)
     layer = ca.conv_to_attention(kernel, form="limit")
-    found = layer_attention(layer, None, SIZE)
-    assert found.grid == SIZE
-    assert found.attention.shape == (2, 9, 30, 56)
-    inner = found.attention[0, :, :, -30:].reshape(9, *SIZE, *SIZE)
+    extracted = layer_attention(layer, None, SIZE)
+    assert extracted.grid == SIZE
+    assert extracted.attention.shape == (2, 9, 30, 56)
+    interior = extracted.attention[0, :, :, -30:].reshape(9, *SIZE, *SIZE)
     for head, (down, right) in enumerate(np.ndindex(3, 3)):
         for row, column in np.ndindex(SIZE):
             key = row + down - 1, column + right - 1
-            seen = inner[head, row, column]
+            row_of_keys = interior[head, row, column]
             inside = 0 <= key[0] < SIZE[0] and 0 <= key[1] < SIZE[1]
-            assert seen.sum() == inside
-            assert not inside or seen[key] == 1
+            assert row_of_keys.sum() == inside
+            assert not inside or row_of_keys[key] == 1
 
 
 def test_a_register_stands_before_the_keys_of_the_grid():
     layer = ca.conv_to_attention(np.ones((3, 3, 1, 2)), border="register")
-    found = layer_attention(layer, None, SIZE)
-    assert found.attention.shape == (2, 18, 30, 31)
-    assert_within(found.attention.sum(axis=-1), np.ones((2, 18, 30)), 1e-12)
-    assert_within(found.attention[0, :9, 0, 0].max(), 0.5, 1e-12)  # without a target
+    extracted = layer_attention(layer, None, SIZE)
+    assert extracted.attention.shape == (2, 18, 30, 31)
+    assert_within(extracted.attention.sum(axis=-1), np.ones((2, 18, 30)), 1e-12)
+    assert_within(extracted.attention[0, :9, 0, 0].max(), 0.5, 1e-12)  # without a target
     image = np.random.default_rng(1).normal(size=(1, *SIZE, 1))
-    result = np.einsum("hqk,ki,hio->qo", found.at_mean[..., 1:], image.reshape(30, 1), found.maps)
+    result = np.einsum(
+        "hqk,ki,hio->qo", extracted.at_mean[..., 1:], image.reshape(30, 1), extracted.maps
+    )
     assert_within(result.reshape(1, *SIZE, 2), ca.conv(image, np.ones((3, 3, 1, 2))), 1e-12)
 
 
@@ -53,10 +55,10 @@ def test_attention_and_maps_make_the_layer(encoding):
     """Also where the value maps depend on the number of keys."""
     kernel = np.random.default_rng(0).integers(-3, 4, (3, 1, 2, 3)).astype(float)
     layer = ca.conv_to_attention(kernel, encoding=encoding)
-    found = layer_attention(layer, None, SIZE)
+    extracted = layer_attention(layer, None, SIZE)
     image = np.random.default_rng(1).normal(size=(1, *SIZE, 2))
-    seen = found.at_mean[:, :, -30:]
-    result = np.einsum("hqk,ki,hio->qo", seen, image.reshape(30, 2), found.maps)
+    attention = extracted.at_mean[:, :, -30:]
+    result = np.einsum("hqk,ki,hio->qo", attention, image.reshape(30, 2), extracted.maps)
     expected = np.asarray(ca.apply_attention(layer, jnp.asarray(image)))
     assert_within(result.reshape(*SIZE, 3), expected[0], 1e-6 if encoding == "scalar" else 1e-10)
 
@@ -71,24 +73,24 @@ def content_layer() -> ca.AttentionLayer:
 
 def test_content_is_that_of_each_image_and_of_the_mean_image():
     layer, images = content_layer(), np.random.default_rng(3).normal(size=(3, *SIZE, 3))
-    found = layer_attention(layer, images, None)
-    seen = jax.jit(ca.attention_maps)
-    expected = np.asarray(seen(layer, jnp.asarray(images)).weights)
-    assert_equal(found.attention, expected.reshape(3, 2, 30, 30))
-    mean = np.asarray(seen(layer, jnp.asarray(images.mean(0, keepdims=True))).weights)
-    assert_equal(found.at_mean, mean.reshape(2, 30, 30))
-    assert np.abs(found.attention.mean(axis=0) - found.at_mean).max() > 0.01
+    extracted = layer_attention(layer, images, None)
+    maps_of = jax.jit(ca.attention_maps)
+    expected = np.asarray(maps_of(layer, jnp.asarray(images)).weights)
+    assert_equal(extracted.attention, expected.reshape(3, 2, 30, 30))
+    mean = np.asarray(maps_of(layer, jnp.asarray(images.mean(0, keepdims=True))).weights)
+    assert_equal(extracted.at_mean, mean.reshape(2, 30, 30))
+    assert np.abs(extracted.attention.mean(axis=0) - extracted.at_mean).max() > 0.01
 
 
 def test_the_attention_of_one_image_is_that_of_the_mean_image():
     layer, images = content_layer(), np.random.default_rng(3).normal(size=(2, *SIZE, 3))
-    found = layer_attention(layer, images[:1], None)
-    assert_equal(found.at_mean, found.attention[0])
+    extracted = layer_attention(layer, images[:1], None)
+    assert_equal(extracted.at_mean, extracted.attention[0])
     both = layer_attention(layer, images, None)
-    assert_equal(both.attention[:1], found.attention)
+    assert_equal(both.attention[:1], extracted.attention)
     assert np.abs(both.at_mean - both.attention[0]).max() > 0.01
     same = layer_attention(layer, images[[0, 0]], None)
-    assert_within(same.at_mean, found.at_mean, 1e-12)
+    assert_within(same.at_mean, extracted.at_mean, 1e-12)
 
 
 def test_a_layer_without_images_needs_their_size_or_them():
@@ -110,15 +112,15 @@ def test_a_layer_without_images_needs_their_size_or_them():
 @pytest.mark.parametrize(("keys", "grid"), [(9, (3, 3)), (10, (3, 3)), (11, (3, 3)), (1, (1, 1))])
 def test_a_square_of_tokens_is_found(keys, grid):
     uniform = np.full((1, 2, keys, keys), 1 / keys)
-    (found,) = array_layers({"": uniform}, None)
-    assert (found.grid, found.name, found.maps) == (grid, "layer 1", None)
+    (extracted,) = array_layers({"": uniform}, None)
+    assert (extracted.grid, extracted.name, extracted.maps) == (grid, "layer 1", None)
 
 
 def test_arrays_are_layers_by_name_or_along_the_first_axis():
     maps = np.full((4, 1, 2, 6, 6), 1 / 6)
-    found = [*array_layers({"a": maps[0], "b": maps}, (2, 3))]
-    assert [layer.name for layer in found] == ["a", *(f"b layer {i}" for i in range(1, 5))]
-    assert all(layer.grid == (2, 3) for layer in found)
+    read = [*array_layers({"a": maps[0], "b": maps}, (2, 3))]
+    assert [layer.name for layer in read] == ["a", *(f"b layer {i}" for i in range(1, 5))]
+    assert all(layer.grid == (2, 3) for layer in read)
 
 
 @pytest.mark.parametrize("shape", [(1, 2, 0, 9), (1, 2, 9, 0), (1, 0, 9, 9), (0, 2, 9, 9)])
@@ -134,8 +136,8 @@ def test_other_tokens_are_two_at_most():
     uniform = np.full((1, 2, 12, 12), 1 / 12)
     with pytest.raises(ValueError, match="12 keys, which are no square of tokens with up"):
         next(array_layers({"": uniform}, None))
-    (found,) = array_layers({"": uniform}, (3, 3))
-    assert found.grid == (3, 3)
+    (extracted,) = array_layers({"": uniform}, (3, 3))
+    assert extracted.grid == (3, 3)
 
 
 def test_room_is_that_of_sixteen_times_the_model_or_of_many_numbers():
@@ -162,12 +164,12 @@ def test_other_arrays_are_refused(shape, said):
 
 def swin_dict(names: tuple[str, str, str], prefix: str) -> dict[str, np.ndarray]:
     """Two layers, windows of 3 × 3, widths 4 and 6, 2 and 3 heads."""
-    rng, found = np.random.default_rng(0), {}
+    rng, arrays = np.random.default_rng(0), {}
     for stage, (width, heads) in enumerate([(4, 2), (6, 3)]):
         rows = 3 * width if "qkv" in names[0] else width
         for name, shape in zip(names, [(rows, width), (width, width), (25, heads)], strict=True):
-            found[f"{prefix}layers.{stage}.blocks.0.{name}"] = rng.normal(size=shape)
-    return found
+            arrays[f"{prefix}layers.{stage}.blocks.0.{name}"] = rng.normal(size=shape)
+    return arrays
 
 
 TIMM = ("attn.qkv.weight", "attn.proj.weight", "attn.relative_position_bias_table")
@@ -199,15 +201,15 @@ def test_a_swin_layer_is_seen_by_its_table_alone(names):
 
 def test_what_a_swin_layer_would_take_is_compared_with_all_that_the_file_holds(monkeypatch):
     arrays, asked = swin_dict(TIMM, ""), []
-    monkeypatch.setattr(layers, "require_room", lambda *given: asked.append(given))
+    monkeypatch.setattr(layers, "require_room", lambda *args: asked.append(args))
     swin_layers(WeightsFile("net", arrays, {}))
-    held = sum(array.size for array in arrays.values())
+    stored = sum(array.size for array in arrays.values())
     (first, second) = (f"layers.{number}.blocks.0.attn" for number in (0, 1))
     assert asked == [
-        (2 * 3**4, held, f"the attention of {first}"),
-        (2 * 4**2, held, f"the maps of {first}"),
-        (3 * 3**4, held, f"the attention of {second}"),
-        (3 * 6**2, held, f"the maps of {second}"),
+        (2 * 3**4, stored, f"the attention of {first}"),
+        (2 * 4**2, stored, f"the maps of {first}"),
+        (3 * 3**4, stored, f"the attention of {second}"),
+        (3 * 6**2, stored, f"the maps of {second}"),
     ]
 
 
@@ -217,8 +219,8 @@ def test_what_else_a_swin_layer_holds_is_not_read():
     expected = swin_layers(WeightsFile("net", arrays, {}))
     more = {"qkv.bias": 12, "proj.bias": 4, "relative_position_index": 9}
     named = {f"layers.0.blocks.0.attn.{name}": np.ones(size) for name, size in more.items()}
-    found = swin_layers(WeightsFile("net", arrays | named | {"norm.weight": np.ones(4)}, {}))
-    for one, two in zip(found, expected, strict=True):
+    read = swin_layers(WeightsFile("net", arrays | named | {"norm.weight": np.ones(4)}, {}))
+    for one, two in zip(read, expected, strict=True):
         assert_equal(one.attention, two.attention)
         assert_equal(one.at_mean, two.at_mean)
         assert one.name == two.name
@@ -249,10 +251,10 @@ def test_what_a_swin_layer_lacks_is_listed():
 
 def test_pairs_with_the_class_token_have_the_last_three_rows():
     table = np.arange(18.0)[:, None]
-    found = relative_bias(table, (2, 3), 1)[0]
-    assert_equal(found[0], [17, *[15] * 6])
-    assert_equal(found[1:, 0], [16] * 6)
-    assert_equal(found[1:, 1:], relative_bias(table[:15], (2, 3), 0)[0])
+    bias = relative_bias(table, (2, 3), 1)[0]
+    assert_equal(bias[0], [17, *[15] * 6])
+    assert_equal(bias[1:, 0], [16] * 6)
+    assert_equal(bias[1:, 1:], relative_bias(table[:15], (2, 3), 0)[0])
 
 
 @pytest.mark.slow

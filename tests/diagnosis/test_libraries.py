@@ -120,11 +120,11 @@ def test_a_text_tower_beside_it_is_left_alone():
     for kind in ("Hugging Face CLIP", "Hugging Face SigLIP"):
         vision = stored_dict(kind)
         text = {f"text_model.{n}": a[:8] for n, a in vision.items() if "layers" in n}
-        whole = text | {f"vision_model.{name}": array for name, array in vision.items()}
-        whole |= {"logit_scale": np.ones(()), "visual_projection.weight": np.ones((3, 16))}
-        whole |= {"vision_model.embeddings.position_ids": np.arange(10)[None]}
+        both = text | {f"vision_model.{name}": array for name, array in vision.items()}
+        both |= {"logit_scale": np.ones(()), "visual_projection.weight": np.ones((3, 16))}
+        both |= {"vision_model.embeddings.position_ids": np.arange(10)[None]}
         for above in ("", "module."):
-            below = {above + name: array for name, array in whole.items()}
+            below = {above + name: array for name, array in both.items()}
             assert_equal(rows(read(below)), rows(read(vision)))
 
 
@@ -192,13 +192,13 @@ def test_the_notes_say_the_activation():
     clip = stored_dict("Hugging Face CLIP")
     with pytest.raises(ValueError, match=r"tensors of CLIP.*give activation \(--activation quick"):
         diagnose(clip, IMAGES, heads=HEADS)
-    found = diagnose(clip, IMAGES, heads=HEADS, activation="quick_gelu")
-    assert found.notes[0] == (
+    diagnosis = diagnose(clip, IMAGES, heads=HEADS, activation="quick_gelu")
+    assert diagnosis.notes[0] == (
         "Names: Hugging Face's CLIP; LayerNorm with ε = 1e-05, MLP with quick_gelu."
     )
     other = diagnose(clip, IMAGES, heads=HEADS, activation="gelu")
     assert other.notes[0].endswith("MLP with gelu.")
-    assert np.abs(other.layers[1].mean - found.layers[1].mean).max() > 1e-5
+    assert np.abs(other.layers[1].mean - diagnosis.layers[1].mean).max() > 1e-5
     with pytest.raises(ValueError, match="activation='relu', but expected gelu, gelu_tanh, quick"):
         diagnose(clip, IMAGES, heads=HEADS, activation="relu")
 
@@ -213,11 +213,11 @@ def test_the_library_computes_what_is_stored(kind, tmp_path):
     torch, package = torch_package(PACKAGES.get(kind, kind))
     arrays, expected, model = of_torch(kind, torch, package)
     assert {name: list(array.shape) for name, array in arrays.items()} == LIBRARIES[kind]["shapes"]
-    held = [arrays]
+    state_dicts = [arrays]
     if kind in HUGGING_FACE:
         model.save_pretrained(tmp_path)
-        held.append(dict(read_weights(tmp_path / "model.safetensors").arrays))
-    for each in held:
+        state_dicts.append(dict(read_weights(tmp_path / "model.safetensors").arrays))
+    for each in state_dicts:
         layers = attention_layers(read(each, kind), IMAGES)
         for layer, theirs in zip(layers, expected, strict=True):
             assert_within(layer.attention, theirs, CLOSE)

@@ -20,19 +20,19 @@ def random_attention(seed: int, shape: tuple[int, ...]) -> np.ndarray:
 def by_definition(attention: np.ndarray, grid: tuple[int, int]) -> dict[str, list]:
     """Each number pair by pair, as the docstrings say it."""
     images, heads, _, keys = attention.shape
-    tokens, found = grid[0] * grid[1], {}
-    places = [np.array(place) for place in np.ndindex(grid)]
+    tokens, measures = grid[0] * grid[1], {}
+    positions = [np.array(position) for position in np.ndindex(grid)]
     for head in range(heads):
         rows = attention[:, head, -tokens:]
         pairs = rows[..., -tokens:]
         inside, mean = pairs.sum(), pairs.mean(axis=0)
         entropy = -np.sum([a * np.log(a) for a in rows.ravel() if a > 0]) / (images * tokens)
         every = list(product(range(images), range(tokens), range(tokens)))
-        center = sum(pairs[m, q, k] * (places[k] - places[q]) for m, q, k in every) / inside
+        center = sum(pairs[m, q, k] * (positions[k] - positions[q]) for m, q, k in every) / inside
         moment = np.zeros((2, 2))
         distance, shifts = 0.0, {}
         for m, q, k in every:
-            shift = places[k] - places[q]
+            shift = positions[k] - positions[q]
             distance += pairs[m, q, k] * np.hypot(*shift) / inside
             moment += pairs[m, q, k] * np.outer(shift - center, shift - center) / inside
             shifts.setdefault(tuple(shift.tolist()), []).append(pairs[m, q, k])
@@ -52,13 +52,13 @@ def by_definition(attention: np.ndarray, grid: tuple[int, int]) -> dict[str, lis
             "elsewhere": 1 - inside / (images * tokens),
         }
         for name, value in values.items():
-            found.setdefault(name, []).append(value)
-    return found
+            measures.setdefault(name, []).append(value)
+    return measures
 
 
-def agree(found: HeadMeasures, expected: dict[str, list]) -> None:
+def agree(measures: HeadMeasures, expected: dict[str, list]) -> None:
     for name, values in expected.items():
-        assert_within(getattr(found, name), np.array(values), CLOSE, name)
+        assert_within(getattr(measures, name), np.array(values), CLOSE, name)
 
 
 def check(others: int, queries: int) -> None:
@@ -74,7 +74,7 @@ def test_the_measures_are_those_of_the_definitions(others, queries):
 WRONG = {
     "shift_sums": lambda right: lambda mean, grid: right(mean.swapaxes(1, 2), grid),
     "_explained_by_positions": lambda right: lambda pairs, mean: right(pairs[:2], mean),
-    "LEAST_QUERIES": lambda right: 0.9,
+    "MIN_QUERIES": lambda right: 0.9,
 }
 
 
@@ -92,33 +92,33 @@ def test_a_head_that_looks_at_one_shift(seed, side, shift):
     for query in range(side):
         key = query + shift
         attention[:, 0, query, 1 + key if 0 <= key < side else 0] = 1
-    found = measure_heads(attention, (1, side))
+    measures = measure_heads(attention, (1, side))
     there = max(side - abs(shift), 0) / side
-    assert_within(found.elsewhere[0], 1 - there, CLOSE)
-    assert found.entropy[0] == 0
-    assert found.positions[0] == 1
+    assert_within(measures.elsewhere[0], 1 - there, CLOSE)
+    assert measures.entropy[0] == 0
+    assert measures.positions[0] == 1
     if there == 0:
-        assert np.isnan(found.distance[0])
-        assert np.isnan(found.center).all()
+        assert np.isnan(measures.distance[0])
+        assert np.isnan(measures.center).all()
         return
-    assert_within(found.distance[0], abs(shift), CLOSE)
-    assert_within(found.center[0], (0, shift), CLOSE)
-    assert_within(found.spread[0], 0, CLOSE)
+    assert_within(measures.distance[0], abs(shift), CLOSE)
+    assert_within(measures.center[0], (0, shift), CLOSE)
+    assert_within(measures.spread[0], 0, CLOSE)
     if there >= 0.25:
-        assert found.one_shift[0] == 1
-        assert_equal(found.shift[0], (0, shift))
+        assert measures.one_shift[0] == 1
+        assert_equal(measures.shift[0], (0, shift))
 
 
 def test_uniform_attention():
     """The mean distance of two of n in a row is (n² - 1)/(3n)."""
     side = 7
-    found = measure_heads(np.full((2, 1, side, side), 1 / side), (1, side))
-    assert_within(found.entropy[0], np.log(side), CLOSE)
-    assert_within(found.relative_entropy[0], 1, CLOSE)
-    assert_within(found.distance[0], (side**2 - 1) / (3 * side), CLOSE)
-    assert_within(found.center[0], (0, 0), CLOSE)
-    assert_within(found.one_shift[0], 1 / side, CLOSE)
-    assert found.positions[0] == 1  # 0/0: no variance at all
+    measures = measure_heads(np.full((2, 1, side, side), 1 / side), (1, side))
+    assert_within(measures.entropy[0], np.log(side), CLOSE)
+    assert_within(measures.relative_entropy[0], 1, CLOSE)
+    assert_within(measures.distance[0], (side**2 - 1) / (3 * side), CLOSE)
+    assert_within(measures.center[0], (0, 0), CLOSE)
+    assert_within(measures.one_shift[0], 1 / side, CLOSE)
+    assert measures.positions[0] == 1  # 0/0: no variance at all
 
 
 @given(seed=st.integers(0, 2**31), images=st.integers(2, 5), heads=st.integers(1, 3))
@@ -129,13 +129,13 @@ def test_the_same_maps_in_every_image_are_explained_by_positions(seed, images, h
 
 @given(seed=st.integers(0, 2**31), images=st.integers(2, 5))
 def test_every_measure_is_in_its_range(seed, images):
-    found = measure_heads(random_attention(seed, (images, 2, 6, 8)), (2, 3))
+    measures = measure_heads(random_attention(seed, (images, 2, 6, 8)), (2, 3))
     for name in ("relative_entropy", "positions", "one_shift", "elsewhere"):
-        values = getattr(found, name)
+        values = getattr(measures, name)
         assert ((values >= 0) & (values <= 1)).all(), name
-    assert (found.positions < 1).all()
-    assert (found.distance <= np.hypot(1, 2)).all()
-    assert (np.linalg.eigvalsh(found.covariance) > -CLOSE).all()
+    assert (measures.positions < 1).all()
+    assert (measures.distance <= np.hypot(1, 2)).all()
+    assert (np.linalg.eigvalsh(measures.covariance) > -CLOSE).all()
 
 
 def test_images_that_have_nothing_in_common_leave_one_over_their_number():
@@ -151,8 +151,8 @@ def test_one_image_says_nothing_of_what_positions_explain():
 
 
 def test_a_single_key_has_no_entropy():
-    found = measure_heads(np.ones((1, 1, 1, 1)), (1, 1))
-    assert (found.entropy[0], found.relative_entropy[0], found.one_shift[0]) == (0, 0, 1)
+    measures = measure_heads(np.ones((1, 1, 1, 1)), (1, 1))
+    assert (measures.entropy[0], measures.relative_entropy[0], measures.one_shift[0]) == (0, 0, 1)
 
 
 @pytest.mark.usefixtures("unchecked")

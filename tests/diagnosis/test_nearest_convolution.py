@@ -20,12 +20,12 @@ SIDES = (4, 5)
 
 def shift_heads(shifts: list[tuple[int, int]]) -> np.ndarray:
     """One head a shift, which pays nothing where the key is not there."""
-    found = np.zeros((len(shifts), *SIDES, *SIDES))
+    attention = np.zeros((len(shifts), *SIDES, *SIDES))
     for head, (down, right) in enumerate(shifts):
         for row, column in np.ndindex(SIDES):
             if 0 <= row + down < SIDES[0] and 0 <= column + right < SIDES[1]:
-                found[head, row, column, row + down, column + right] = 1
-    return found
+                attention[head, row, column, row + down, column + right] = 1
+    return attention
 
 
 NINE = [(row, column) for row in (-1, 0, 1) for column in (-1, 0, 1)]
@@ -44,11 +44,11 @@ NINE = [(row, column) for row in (-1, 0, 1) for column in (-1, 0, 1)]
 )
 def test_one_hot_heads_are_a_convolution_and_take_what_heads_of_says(kernel):
     kernel = np.asarray(kernel, float).reshape(3, 3, *np.shape(kernel)[2:] or (1, 1))
-    found = nearest_convolution(shift_heads(NINE), kernel.reshape(9, *kernel.shape[2:]))
+    nearest = nearest_convolution(shift_heads(NINE), kernel.reshape(9, *kernel.shape[2:]))
     expected = count_heads_of_kernel(kernel)
-    assert found.relative == 0
-    assert_within(found.heads, np.zeros(9), 0)
-    for count in (found.whole, found.as_near):
+    assert nearest.relative == 0
+    assert_within(nearest.heads, np.zeros(9), 0)
+    for count in (nearest.whole, nearest.as_near):
         assert (count.rank, count.limit, count.exact) == (
             expected.rank,
             expected.limit,
@@ -66,32 +66,32 @@ def test_a_kernel_as_near_has_the_least_rank_within_the_distance():
     for weight, rank in ((1.0, 2), (1.5, 1), (2.5, 0)):  # of 3 and of 3 + 4
         maps = np.zeros((3, 1, 3))
         maps[range(3), 0, range(3)] = 1.0, 1.0, weight
-        found = nearest_convolution(attention, maps, (1, 3))
-        assert found.whole.rank == 2
-        assert found.as_near.rank == rank
+        nearest = nearest_convolution(attention, maps, (1, 3))
+        assert nearest.whole.rank == 2
+        assert nearest.as_near.rank == rank
         size = math.sqrt(4 + 3 + 2 * weight**2)
-        assert_within(found.relative, math.sqrt(2) * weight / size, CLOSE)
-        assert_within(found.norms, [[0, 1, 1]], CLOSE)
-        assert_within(found.taps, [[[0, 1, 0]], [[0, 0, 1]], [[0, 0, 0]]], CLOSE)
-        assert_within(found.heads, [0, 0, 1], CLOSE)
+        assert_within(nearest.relative, math.sqrt(2) * weight / size, CLOSE)
+        assert_within(nearest.norms, [[0, 1, 1]], CLOSE)
+        assert_within(nearest.taps, [[[0, 1, 0]], [[0, 0, 1]], [[0, 0, 0]]], CLOSE)
+        assert_within(nearest.heads, [0, 0, 1], CLOSE)
 
 
 def test_maps_are_taken_in_parts_of_so_many_numbers(monkeypatch):
     """Of two heads with three columns 20 numbers are three rows; at least one row, of any width."""
     maps = np.random.default_rng(0).normal(size=(2, 7, 3))
     expected = np.einsum("gio,hio->gh", maps, maps)
-    seen, qr = [], np.linalg.qr
-    spy = lambda part, mode: seen.append(part.shape) or qr(part, mode=mode)  # noqa: E731
+    factored, qr = [], np.linalg.qr
+    spy = lambda block, mode: factored.append(block.shape) or qr(block, mode=mode)  # noqa: E731
     monkeypatch.setattr(np.linalg, "qr", spy)
     for most, shapes in (
         (20, [(9, 2), (2 + 9, 2), (2 + 3, 2)]),
         (1, [(3, 2), *[(2 + 3, 2)] * 6]),
         (2**26, [(21, 2)]),
     ):
-        seen.clear()
+        factored.clear()
         monkeypatch.setattr(module, "MAPS_AT_ONCE", most)
         factor = triangular_factor(maps)
-        assert seen == shapes
+        assert factored == shapes
         assert_within(factor.T @ factor, expected, CLOSE)
 
 
@@ -119,16 +119,16 @@ def formed(attention: np.ndarray, maps: np.ndarray) -> tuple[np.ndarray, np.ndar
 def check(seed: int, heads: int) -> None:
     """Against the singular values of C, formed."""
     attention, maps = random_layer(seed, heads)
-    found = nearest_convolution(attention, maps)
+    nearest = nearest_convolution(attention, maps)
     linear, convolution = formed(attention, maps)
     gap = np.linalg.norm(linear - convolution)
-    assert_within(found.relative, gap / np.linalg.norm(linear), CLOSE)
+    assert_within(nearest.relative, gap / np.linalg.norm(linear), CLOSE)
     singular = np.linalg.svd(convolution, compute_uv=False)
     tails = [np.sqrt(np.sum(singular[rank:] ** 2)) for rank in range(len(singular) + 1)]
-    assert found.as_near.rank == next(rank for rank, tail in enumerate(tails) if tail <= gap)
-    assert found.whole.rank == np.linalg.matrix_rank(convolution)
-    assert found.as_near.rank <= found.whole.rank <= heads
-    for count in (found.whole, found.as_near):
+    assert nearest.as_near.rank == next(rank for rank, tail in enumerate(tails) if tail <= gap)
+    assert nearest.whole.rank == np.linalg.matrix_rank(convolution)
+    assert nearest.as_near.rank <= nearest.whole.rank <= heads
+    for count in (nearest.whole, nearest.as_near):
         assert count.limit in (count.rank, count.rank + 1)
         assert count.exact == count.rank + 1 or count.rank == 0
 
@@ -149,11 +149,9 @@ def test_the_ranks_that_are_seen_are_not_all_alike():
 
 
 WRONG = {
-    "weighted_taps": lambda right: (
-        lambda *given: (right(*given)[0][:, ::-1] ** 2, right(*given)[1])
-    ),
+    "weighted_taps": lambda right: lambda *args: (right(*args)[0][:, ::-1] ** 2, right(*args)[1]),
     "triangular_factor": lambda right: lambda maps: right(maps)[:, ::-1],
-    "squared_norm": lambda right: lambda *given: 0.2 * right(*given),
+    "squared_norm": lambda right: lambda *args: 0.2 * right(*args),
 }
 
 
@@ -179,20 +177,20 @@ def test_the_factor_keeps_what_the_product_of_maps_would_lose(monkeypatch):
 
 def test_weighted_taps_are_the_means_over_the_pairs():
     attention, _ = random_layer(0, 2)
-    found, counts = weighted_taps(attention, (3, 3))
+    rows, counts = weighted_taps(attention, (3, 3))
     for tap, shift in enumerate(NINE):
         pairs = shift_heads([shift])[0] == 1
         assert counts[tap] == pairs.sum()
-        assert_within(found[:, tap], attention[:, pairs].mean(axis=1) * pairs.sum() ** 0.5, CLOSE)
+        assert_within(rows[:, tap], attention[:, pairs].mean(axis=1) * pairs.sum() ** 0.5, CLOSE)
 
 
 def test_without_maps_the_heads_alone_are_known():
     attention, maps = random_layer(0, 3)
-    found = nearest_convolution(attention, None, (1, 3))
-    assert (found.relative, found.whole, found.as_near) == (None, None, None)
-    assert_within(found.heads, nearest_convolution(attention, maps, (1, 3)).heads, 0)
+    nearest = nearest_convolution(attention, None, (1, 3))
+    assert (nearest.relative, nearest.whole, nearest.as_near) == (None, None, None)
+    assert_within(nearest.heads, nearest_convolution(attention, maps, (1, 3)).heads, 0)
     means, counts = weighted_taps(attention, (1, 3))  # times the roots of how many pairs there are
-    assert_within(found.taps.reshape(3, 3), means / np.sqrt(counts), 0)
+    assert_within(nearest.taps.reshape(3, 3), means / np.sqrt(counts), 0)
 
 
 @pytest.mark.usefixtures("unchecked")

@@ -34,8 +34,8 @@ POOLED = ["pos_embed", "fc_norm.weight", "blocks.0.attn.qkv.weight", "blocks.0.m
 def test_blocks_that_normalise_what_they_add_are_told_by_what_timm_s_lacks(more):
     """All of timm's networks without that tensor are of pre-norm blocks, but one."""
     names = [f"module.{name}" for name in [*POOLED, *([more] if more else [])]]
-    told = unread_network({name: np.ones((2, 2)) for name in names})
-    assert (told or "").startswith("a ViT that normalises what its blocks add") == (more is None)
+    network = unread_network({name: np.ones((2, 2)) for name in names})
+    assert (network or "").startswith("a ViT that normalises what its blocks add") == (more is None)
 
 
 ENORMOUS = ["cls_token", "pos_embed", "norm.weight", "blocks.0.attn.q_bias", "blocks.0.norm1.bias"]
@@ -54,8 +54,8 @@ def test_eva_02_e_is_told_by_its_width_from_the_eva_of_pre_norm_blocks(width, mo
     """Of timm's eva02_enormous_patch14_clip_224 and eva_giant_patch14_clip_224."""
     arrays = {f"visual.{name}": np.ones(2) for name in [*ENORMOUS, *([more] if more else [])]}
     arrays["visual.blocks.0.attn.qkv.weight"] = np.broadcast_to(0.0, (3 * width, width))
-    told = unread_network(arrays)
-    assert (told or "").startswith("a ViT that normalises what its blocks add") == is_refused
+    network = unread_network(arrays)
+    assert (network or "").startswith("a ViT that normalises what its blocks add") == is_refused
 
 
 def test_an_unknown_network_does_not_list_all_its_names():

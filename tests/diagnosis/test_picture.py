@@ -4,7 +4,7 @@ from convattn.diagnosis import picture
 from convattn.diagnosis.picture import new_figure, picture_bytes, save_picture, text_height, wrapped
 
 
-def drawn():
+def line_figure():
     figure = new_figure(2, 2)
     figure.add_subplot().plot([0, 1], [1, 0], gid="line")
     return figure
@@ -12,13 +12,13 @@ def drawn():
 
 def test_the_same_numbers_give_the_same_bytes() -> None:
     for file_format in picture.FORMATS:
-        found = picture_bytes(drawn(), file_format)
-        assert found == picture_bytes(drawn(), file_format)
-        assert b"<dc:date>" not in found
+        content = picture_bytes(line_figure(), file_format)
+        assert content == picture_bytes(line_figure(), file_format)
+        assert b"<dc:date>" not in content
 
 
 def test_files_are_replaced_whole_or_not_at_all(tmp_path, monkeypatch) -> None:
-    paths = save_picture(drawn(), tmp_path / "new", "line")
+    paths = save_picture(line_figure(), tmp_path / "new", "line")
     assert [path.name for path in paths] == ["line.png", "line.svg"]
     before = [path.read_bytes() for path in paths]
 
@@ -27,7 +27,7 @@ def test_files_are_replaced_whole_or_not_at_all(tmp_path, monkeypatch) -> None:
 
     monkeypatch.setattr(picture, "picture_bytes", fail)
     with pytest.raises(RuntimeError, match="drawing failed"):
-        save_picture(drawn(), tmp_path / "new", "line")
+        save_picture(line_figure(), tmp_path / "new", "line")
     assert [path.read_bytes() for path in paths] == before
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["line.png", "line.svg"]
 
@@ -53,7 +53,7 @@ def test_panels_are_arranged_once_before_all_formats(monkeypatch) -> None:
         figure.add_subplot().set_ylabel("a label")
     start = figures[0].axes[0].get_position().bounds
     figures[0].draw_without_rendering()
-    monkeypatch.setattr(picture, "picture_bytes", lambda *given: b"")
+    monkeypatch.setattr(picture, "picture_bytes", lambda *args: b"")
     picture.picture_files(figures[1], "name")
     first, second = (figure.axes[0].get_position().bounds for figure in figures)
     assert first == second != start

@@ -124,12 +124,12 @@ def test_what_does_not_fit_is_refused(options, message):
 
 
 def test_epsilon_counts():
-    found = [
+    diagnoses = [
         diagnose(state_dict(NAMES), IMAGE, heads=HEADS, rotary="none", norm_epsilon=epsilon)
         for epsilon in (1e-12, 1e-2)
     ]
-    assert "ε = 0.01" in found[1].notes[0]
-    assert np.abs(found[0].layers[0].mean - found[1].layers[0].mean).max() > 1e-4
+    assert "ε = 0.01" in diagnoses[1].notes[0]
+    assert np.abs(diagnoses[0].layers[0].mean - diagnoses[1].layers[0].mean).max() > 1e-4
 
 
 def test_rotary_goes_with_state_dicts():
@@ -151,14 +151,16 @@ def test_rotary_goes_with_state_dicts():
 def test_a_perception_encoder_is_not_taken_for_another(kind, left_out, added, prefix):
     """Their tensors are those of timm's CLIP, and without the first LayerNorm of its ViT."""
     arrays = state_dict(VIT) if kind == "ViT" else stored_dict(kind)
-    found = {prefix + n: a for n, a in arrays.items() if not left_out or not n.startswith(left_out)}
+    stored = {
+        prefix + n: a for n, a in arrays.items() if not left_out or not n.startswith(left_out)
+    }
     if added:
-        found[prefix + added] = waves((1, 1, WIDTH), 3)
+        stored[prefix + added] = waves((1, 1, WIDTH), 3)
     options = {"heads": 2, "activation": "gelu"}
     images = IMAGE if kind == "ViT" else IMAGES
     with pytest.raises(ValueError, match="has the tensors of a network with rotary positions"):
-        diagnose(found, images, **options)
-    assert diagnose(found, images, **options, rotary="none").notes[1] == NOWHERE
+        diagnose(stored, images, **options)
+    assert diagnose(stored, images, **options, rotary="none").notes[1] == NOWHERE
 
 
 def test_layer_scale_tells_timms_vit_and_missing_class_tokens_its_siglip():
@@ -169,10 +171,10 @@ def test_layer_scale_tells_timms_vit_and_missing_class_tokens_its_siglip():
 
 
 def test_class_and_register_tokens_without_positions_have_the_epsilon_of_dinov3():
-    found = {
+    models = {
         n: read_transformer(WeightsFile("m", state_dict(s), {}), 2) for n, (s, _) in OF_TIMM.items()
     }
-    assert {name: model.epsilon for name, model in found.items()} == {
+    assert {name: model.epsilon for name, model in models.items()} == {
         "vit_small_patch16_rope_224": 1e-6,
         "vit_small_patch16_rope_ape_224": 1e-6,
         "vit_small_patch16_dinov3": 1e-5,
@@ -197,12 +199,12 @@ def test_paddle_ocr_is_not_taken_for_a_siglip():
     """Their tensors are those of Hugging Face's SigLIP without its pooling head."""
     siglip = stored_dict("Hugging Face SigLIP")
     assert not read_transformer(WeightsFile("model", siglip, {}), 4).is_rotary
-    found = {f"vision_model.{n}": a for n, a in siglip.items() if not n.startswith("head.")}
+    stored = {f"vision_model.{n}": a for n, a in siglip.items() if not n.startswith("head.")}
     with pytest.raises(ValueError, match="has the tensors of a network with rotary positions"):
-        diagnose(found, IMAGES, heads=4)
+        diagnose(stored, IMAGES, heads=4)
     turns = Rotary.axial(4, base=1e4, layout="halves")
     layers = [
-        attention_layers(read_transformer(WeightsFile("model", found, {}), 4), IMAGES, rotary)
+        attention_layers(read_transformer(WeightsFile("model", stored, {}), 4), IMAGES, rotary)
         for rotary in (lambda width, grid: turns, None)
     ]
     for expected, turned, plain in zip(OF_PADDLE_OCR, *layers, strict=True):

@@ -23,8 +23,8 @@ def read(arrays, heads=2):
     ids=["timm", "below a name", "files", "memory"],
 )
 def test_the_names_are_found(arrays, above, block):
-    naming, found = find_naming(WeightsFile("net", arrays, {}))
-    assert (found, naming.block) == (above, block)
+    naming, prefix = find_naming(WeightsFile("net", arrays, {}))
+    assert (prefix, naming.block) == (above, block)
     assert naming.name == ("timm" if "blocks" in block else "Hugging Face")
 
 
@@ -33,8 +33,8 @@ def test_a_prefix_may_be_any_or_none():
     bare = {name.removeprefix("vit."): array for name, array in arrays.items()}
     other = {f"deit.{name}": array for name, array in bare.items()}
     for each in (bare, other):
-        found = read(each)
-        assert_equal(found.blocks[1]["key.weight"], read(arrays).blocks[1]["key.weight"])
+        model = read(each)
+        assert_equal(model.blocks[1]["key.weight"], read(arrays).blocks[1]["key.weight"])
 
 
 def test_attention_may_have_no_biases():
@@ -51,8 +51,8 @@ def test_heads_may_be_narrower_than_the_model():
             arrays[name] = arrays[name][:4]
         if name.endswith("attention.output.dense.weight"):
             arrays[name] = arrays[name][:, :4]
-    found = read(arrays).blocks[0]
-    assert found["query.weight"].shape == found["value.weight"].shape == (4, 8)
+    block = read(arrays).blocks[0]
+    assert block["query.weight"].shape == block["value.weight"].shape == (4, 8)
     name = "vit.encoder.layer.1.attention.attention.value.bias"
     arrays[name] = np.zeros(8)
     with pytest.raises(ValueError, match=rf"{name} has shape \(8,\), expected \(4\)"):
@@ -72,10 +72,10 @@ def test_a_table_for_all_blocks_has_any_number_of_rows_and_says_the_heads():
     name = "rel_pos_bias.relative_position_bias_table"
     plain = {key: part for key, part in timm_dict(2, beit=True).items() if "table" not in key}
     table = np.random.default_rng(0).normal(size=(18, 4))
-    found = read({**plain, name: table}, None)
-    assert (found.heads, found.assumed) == (4, False)
-    assert_equal(found.table, table)
-    assert all("table" not in block for block in found.blocks)
+    model = read({**plain, name: table}, None)
+    assert (model.heads, model.assumed) == (4, False)
+    assert_equal(model.table, table)
+    assert all("table" not in block for block in model.blocks)
     with pytest.raises(ValueError, match="heads=2, but expected 4, the columns of the table"):
         read({**plain, name: table}, 2)
 
@@ -168,8 +168,8 @@ def test_heads_that_do_not_fit_are_refused(beit, heads, said):
 
 def test_heads_of_64_features_are_assumed_and_said(monkeypatch):
     monkeypatch.setattr("convattn.networks.vision_transformer.state_dicts.HEAD_DIM", 4)
-    found = read(timm_dict(), None)
-    assert (found.heads, found.assumed) == (2, True)
+    model = read(timm_dict(), None)
+    assert (model.heads, model.assumed) == (2, True)
     assert not read(timm_dict(), 2).assumed
     beit = read(timm_dict(beit=True), None)
     assert (beit.heads, beit.assumed) == (2, False)

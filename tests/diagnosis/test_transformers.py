@@ -75,14 +75,14 @@ def test_the_attention_is_timms(kind):
     expected = []
     for block in model.blocks:
         block.attn.fused_attn = False
-        block.attn.attn_drop.register_forward_pre_hook(lambda _, given: expected.append(given[0]))
+        block.attn.attn_drop.register_forward_pre_hook(lambda _, args: expected.append(args[0]))
     pixels = images(2)
     with torch.no_grad():
         model(torch.from_numpy(pixels.transpose(0, 3, 1, 2)))
     heads = None if kind in ("beit", "shared tables") else 4
-    found = maps(read(arrays, heads), pixels)
-    assert len(found) == len(expected) == 3
-    for ours, theirs in zip(found, expected, strict=True):
+    actual = maps(read(arrays, heads), pixels)
+    assert len(actual) == len(expected) == 3
+    for ours, theirs in zip(actual, expected, strict=True):
         assert_within(ours, theirs.numpy(), CLOSE)
 
 
@@ -91,8 +91,8 @@ def test_the_attention_is_timms(kind):
 def test_the_attention_is_hugging_faces(kind, tmp_path, monkeypatch):
     torch, theirs = torch_package("transformers")
     softmax = torch.nn.functional.softmax  # theirs is in float32 whatever the model is in
-    wide = lambda scores, dim, dtype=None: softmax(scores, dim)  # noqa: E731
-    monkeypatch.setattr(torch.nn.functional, "softmax", wide)
+    in_float64 = lambda scores, dim, dtype=None: softmax(scores, dim)  # noqa: E731
+    monkeypatch.setattr(torch.nn.functional, "softmax", in_float64)
     sides = PIXELS if kind != "Beit" else (8, 8)  # of BEiT they keep one side alone
     settings = getattr(theirs, f"{kind}Config")(
         image_size=sides if kind != "Beit" else 8,
@@ -110,13 +110,13 @@ def test_the_attention_is_hugging_faces(kind, tmp_path, monkeypatch):
 
     pixels = images(2)[:, : sides[0], : sides[1]]
     with torch.no_grad():
-        given = torch.from_numpy(pixels.transpose(0, 3, 1, 2).copy())
-        expected = model(given, output_attentions=True).attentions
+        batch = torch.from_numpy(pixels.transpose(0, 3, 1, 2).copy())
+        expected = model(batch, output_attentions=True).attentions
     stored = dict(read_weights(tmp_path / "model.safetensors").arrays)
-    for held in (arrays, stored):  # in memory and in files they have different names
-        found = maps(read(held, None if kind == "Beit" else 4), pixels)
-        for ours, wanted in zip(found, expected, strict=True):
-            assert_within(ours, wanted.numpy(), CLOSE)
+    for state in (arrays, stored):  # in memory and in files they have different names
+        actual = maps(read(state, None if kind == "Beit" else 4), pixels)
+        for ours, theirs in zip(actual, expected, strict=True):
+            assert_within(ours, theirs.numpy(), CLOSE)
 
 
 @pytest.mark.parametrize("memory", [False, True], ids=["files", "memory"])
@@ -138,8 +138,8 @@ def test_attention_is_the_softmax_of_the_formula():
     patch = pixels[0, :PATCH, PATCH : 2 * PATCH].transpose(2, 0, 1)  # the second token
     kernel = arrays["patch_embed.proj.weight"]
     token = np.einsum("wcij,cij->w", kernel, patch) + arrays["patch_embed.proj.bias"]
-    place = arrays["pos_embed"][0]
-    tokens = {0: arrays["cls_token"][0, 0] + place[0], 2: token + place[2]}
+    positions = arrays["pos_embed"][0]
+    tokens = {0: arrays["cls_token"][0, 0] + positions[0], 2: token + positions[2]}
 
     def part(number: int, which: int) -> np.ndarray:
         x = tokens[number]
@@ -149,20 +149,20 @@ def test_attention_is_the_softmax_of_the_formula():
         return x[8 * which : 8 * which + 4]  # the first of two heads of four features
 
     ratio = np.exp((part(2, 0) @ part(0, 1) - part(2, 0) @ part(2, 1)) / 2)
-    seen = layer.attention[0, 0, 2]
-    assert_within(seen[0] / seen[2] / ratio, 1, CLOSE)
+    row = layer.attention[0, 0, 2]
+    assert_within(row[0] / row[2] / ratio, 1, CLOSE)
 
 
 def test_the_maps_of_a_head_are_what_it_adds_to_the_tokens():
     model = read(timm_dict(1, beit=True))
     block = model.blocks[0]
     rng = np.random.default_rng(3)
-    normal, seen = rng.normal(size=(1, 7, 8)), rng.random((1, 2, 7, 7))
+    normal, attention = rng.normal(size=(1, 7, 8)), rng.random((1, 2, 7, 7))
     values = transformers.by_head(normal @ block["value.weight"].T, 2)
-    joined = (seen @ values).swapaxes(1, 2).reshape(1, 7, -1)
+    joined = (attention @ values).swapaxes(1, 2).reshape(1, 7, -1)
     expected = joined @ block["output.weight"].T * block["scale1"]
-    found = np.einsum("hqk,ki,hio->qo", seen[0], normal[0], head_maps(block, 2))
-    assert_within(found, expected[0], 1e-12)
+    actual = np.einsum("hqk,ki,hio->qo", attention[0], normal[0], head_maps(block, 2))
+    assert_within(actual, expected[0], 1e-12)
 
 
 @pytest.mark.parametrize(
@@ -265,39 +265,41 @@ def test_a_block_adds_the_attention_and_then_the_mlp():
     arrays = timm_dict(1, beit=True)
     model, b = read(arrays), {name[9:]: array for name, array in arrays.items()}
     rng = np.random.default_rng(5)
-    tokens, seen = rng.normal(size=(2, 7, 8)), rng.random((2, 2, 7, 7))
-    found = block_output(model, model.blocks[0], tokens, seen)
+    tokens, attention = rng.normal(size=(2, 7, 8)), rng.random((2, 2, 7, 7))
+    output = block_output(model, model.blocks[0], tokens, attention)
 
     def normal(x: np.ndarray, part: str) -> np.ndarray:
         x = (x - x.mean()) / math.sqrt(x.var() + 1e-6)
         return x * b[f"{part}.weight"] + b[f"{part}.bias"]
 
     values = [b["attn.qkv.weight"][16:] @ normal(x, "norm1") + b["attn.v_bias"] for x in tokens[1]]
-    joined = [sum(seen[1, i // 4, 3, k] * values[k][i] for k in range(7)) for i in range(8)]
+    joined = [sum(attention[1, i // 4, 3, k] * values[k][i] for k in range(7)) for i in range(8)]
     token = b["attn.proj.weight"] @ np.array(joined) + b["attn.proj.bias"]
     token = tokens[1, 3] + b["gamma_1"] * token
     hidden = b["mlp.fc1.weight"] @ normal(token, "norm2") + b["mlp.fc1.bias"]
     hidden = np.array([x * (1 + math.erf(x / math.sqrt(2))) / 2 for x in hidden])
     token = token + b["gamma_2"] * (b["mlp.fc2.weight"] @ hidden + b["mlp.fc2.bias"])
-    assert_within(found[1, 3], token, CLOSE)
+    assert_within(output[1, 3], token, CLOSE)
     plain = {name: array for name, array in model.blocks[0].items() if "scale" not in name}
     ones = plain | {"scale1": np.ones(8), "scale2": np.ones(8)}
-    assert_equal(block_output(model, plain, tokens, seen), block_output(model, ones, tokens, seen))
+    assert_equal(
+        block_output(model, plain, tokens, attention), block_output(model, ones, tokens, attention)
+    )
     assert_equal(head_maps(plain, 2), head_maps(ones, 2))
 
 
 def test_positions_are_added_before_or_behind_the_other_tokens():
     """Those of the patches alone, and those of all tokens with zeros for the class."""
-    whole = read(timm_dict())
-    positions = whole.positions.copy()
+    model = read(timm_dict())
+    positions = model.positions.copy()
     positions[0] = 0
-    patches = replace(whole, positions=positions[1:])
-    behind = replace(whole, positions=positions)
-    none = replace(whole, positions=None)
+    patches = replace(model, positions=positions[1:])
+    behind = replace(model, positions=positions)
+    none = replace(model, positions=None)
     for one, two, three in zip(*(maps(m, images()) for m in (patches, behind, none)), strict=True):
         assert_equal(one, two)
         assert np.abs(one - three).max() > 1e-3
-    bare = replace(whole, prefix=np.zeros((0, 8)), positions=positions[1:])
+    bare = replace(model, prefix=np.zeros((0, 8)), positions=positions[1:])
     twice = replace(bare, positions=None, patch_bias=bare.patch_bias + 1.0)
     ones = replace(bare, positions=np.ones((6, 8)))
     for one, two in zip(maps(twice, images()), maps(ones, images()), strict=True):
@@ -324,7 +326,7 @@ def test_what_a_network_would_take_is_compared_with_all_that_it_holds(monkeypatc
     """The first refused as soon as it is more than is allowed."""
     model, asked = read(timm_dict(1, beit=True)), []
     positions = replace(model, positions=np.zeros((7, 8)), table=np.zeros((18, 2)))
-    monkeypatch.setattr(grids, "require_room", lambda *given: asked.append(given))
+    monkeypatch.setattr(grids, "require_room", lambda *args: asked.append(args))
     assert token_grid(positions, PIXELS) == SIDES
     arrays = [model.patch, np.zeros((7, 8)), np.zeros((18, 2)), *model.blocks[0].values()]
     assert (numbers, sum(array.size for array in arrays), what) in asked

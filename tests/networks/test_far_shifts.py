@@ -29,17 +29,17 @@ def layer_of(encoding, axes=1):
     return AttentionLayer(encoding, None, ONE, None, None, ones, ones, ones, ((0, 0),) * axes)
 
 
-def share(encoding, seen, side):
+def relative_norm(encoding, observed, side):
     """The part of one head beyond some shifts: its softmax written out, on sequences."""
     shifts = np.arange(-side, side + 1)[:, None]
     weights = np.exp(np.asarray(encoding.shift_scores(shifts, len(shifts)), float)[0])
     weights /= weights.sum()
-    far = abs(shifts[:, 0]) > seen
+    far = abs(shifts[:, 0]) > observed
     return np.linalg.norm(weights[far]) / np.linalg.norm(weights)
 
 
 TABLE = jnp.zeros((41, 1)).at[40].set(3.0)
-WHOLE = jnp.array([[1 / 32, 1 / 8]]), jnp.array([[2.0, 1.0]]), jnp.array([[1.0, 0.5]])
+ROTARY = jnp.array([[1 / 32, 1 / 8]]), jnp.array([[2.0, 1.0]]), jnp.array([[1.0, 0.5]])
 
 
 @pytest.mark.parametrize(
@@ -50,17 +50,17 @@ WHOLE = jnp.array([[1 / 32, 1 / 8]]), jnp.array([[2.0, 1.0]]), jnp.array([[1.0, 
         (QuadraticEncoding(jnp.array([0.1]), jnp.array([[15.5]])), 16),
         (QuadraticGridEncoding((jnp.array([0.1]),), (jnp.array([-15.5]),), ((0,),)), 16),
         (GaussianEncoding(jnp.array([[15.5]]), jnp.array([[[0.3]]])), 16),
-        (RotaryEncoding(WHOLE[0][..., None], *WHOLE[1:]), 32),
-        (RotaryEncoding(WHOLE[0][..., None] * 0.9, *WHOLE[1:], (24,)), 24),
-        (AxialRotaryEncoding(*((part,) for part in WHOLE)), 32),
+        (RotaryEncoding(ROTARY[0][..., None], *ROTARY[1:]), 32),
+        (RotaryEncoding(ROTARY[0][..., None] * 0.9, *ROTARY[1:], (24,)), 24),
+        (AxialRotaryEncoding(*((part,) for part in ROTARY)), 32),
     ],
-    ids=lambda given: type(given).__name__,
+    ids=lambda value: type(value).__name__,
 )
 def test_what_stands_beyond_an_image(encoding, side):
-    found = beyond_image(layer_of(encoding), (8,))
-    assert found.distance == pytest.approx(share(encoding, 7, side), rel=1e-5)
-    assert found.distance > 0.2
-    assert found.largest_image is None
+    shifts = beyond_image(layer_of(encoding), (8,))
+    assert shifts.distance == pytest.approx(relative_norm(encoding, 7, side), rel=1e-5)
+    assert shifts.distance > 0.2
+    assert shifts.largest_image is None
     assert beyond_image(layer_of(encoding), (side + 1,)).distance == 0
 
 
@@ -86,16 +86,16 @@ def test_weights_that_are_a_product_over_the_axes_are_summed_as_all():
 def test_a_uniform_head_that_cancels_leaves_no_more_than_rounding():
     layer = conv_to_attention(jnp.arange(9.0).reshape(3, 3, 1, 1))
     offsets = tuple((a, 6 * b) for a, b in layer.encoding.offsets)
-    found = beyond_image(replace(layer, encoding=replace(layer.encoding, offsets=offsets)), (4, 4))
-    assert found.distance > 0.1
+    shifts = beyond_image(replace(layer, encoding=replace(layer.encoding, offsets=offsets)), (4, 4))
+    assert shifts.distance > 0.1
     spread = replace(
         layer.encoding,
         offsets=(*layer.encoding.offsets, (0, 60)),
         values=jnp.pad(layer.encoding.values, ((0, 0), (0, 1))),
     )
-    found = beyond_image(replace(layer, encoding=spread), (8, 8))
-    assert found.distance <= found.rounding < 1e-5
-    assert found.largest_image is None
+    shifts = beyond_image(replace(layer, encoding=spread), (8, 8))
+    assert shifts.distance <= shifts.rounding < 1e-5
+    assert shifts.largest_image is None
 
 
 def test_what_cannot_be_settled_names_the_largest_image():

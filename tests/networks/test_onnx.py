@@ -93,7 +93,7 @@ def test_other_examples_are_refused(example, tmp_path) -> None:
 
 def test_a_small_output_is_compared_by_itself(tmp_path, monkeypatch) -> None:
     run = onnx._run
-    monkeypatch.setattr(onnx, "_run", lambda *given: [run(*given)[0], 1.001 * run(*given)[1]])
+    monkeypatch.setattr(onnx, "_run", lambda *args: [run(*args)[0], 1.001 * run(*args)[1]])
     with pytest.raises(ValueError, match="an output of onnxruntime differs by"):
         onnx.write_onnx(lambda x: (1e8 * x, jnp.sin(x)), IMAGES, tmp_path / "f.onnx")
 

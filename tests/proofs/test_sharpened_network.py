@@ -75,7 +75,7 @@ PLANTS = [
         f"{TRANSFORMATION}.attention.ConversionOptions.layer",
         uniform_weight_halved,
     ),
-    ("float32 logits", f"{TRANSFORMATION}.deviation.charged", wide_bound),
+    ("float32 logits", f"{TRANSFORMATION}.deviation.accumulated_error", wide_bound),
 ]
 
 

@@ -105,11 +105,11 @@ def approximate_conv(
 
     Source: S.approx of this project's ledger; Eckart and Young 1936.
 
-    >>> found = approximate_conv([[[1.0]], [[2.0]], [[1.0]]], 1)  # nonnegative, rank one
-    >>> found.layer.heads, found.error.upper < 1e-6, found.lower_bound
+    >>> approximation = approximate_conv([[[1.0]], [[2.0]], [[1.0]]], 1)  # nonnegative, rank one
+    >>> approximation.layer.heads, approximation.error.upper < 1e-6, approximation.lower_bound
     (1, True, 0.0)
-    >>> found = approximate_conv([[[1.0]], [[0.0]], [[-1.0]]], 1)  # no nonnegative direction
-    >>> found.method, round(found.error.upper, 6), approximate_conv(
+    >>> approximation = approximate_conv([[[1.0]], [[0.0]], [[-1.0]]], 1)  # of both signs
+    >>> approximation.method, round(approximation.error.upper, 6), approximate_conv(
     ...     [[[1.0]], [[0.0]], [[-1.0]]], 2).error.upper < 1e-6
     ('one-hot heads', 1.0, True)
     """
@@ -169,8 +169,8 @@ def candidates(
     if parts is not None:
         yield "all singular directions", parts[0], parts[1] @ right[:heads]
     starts = (one_hot, weights[weights.any(axis=1)], split_rows(right, singular, heads))
-    found = [factored_rows(gram, start) for start in starts if len(start)]
-    factors = min(found, key=lambda pair: pair[1])[0]
+    factorisations = [factored_rows(gram, start) for start in starts if len(start)]
+    factors = min(factorisations, key=lambda pair: pair[1])[0]
     yield "nonnegative factors", *leaking_rows(factors, uniform_weight, roundoff)
 
 

@@ -102,12 +102,12 @@ def exact_rank(flattened: Any) -> int:
     1
     """
 
-    def is_whole(entry: object) -> bool:
+    def is_integer(entry: object) -> bool:
         return isinstance(entry, int | float) and entry == entry // 1
 
     matrix = np.asarray(flattened)
     rows = {tuple(row) for row in matrix.tolist()} if matrix.ndim == 2 else None
-    if rows is None or any(not is_whole(entry) for row in rows for entry in row):
+    if rows is None or any(not is_integer(entry) for row in rows for entry in row):
         raise ValueError(
             f"flattened has shape {matrix.shape} and dtype {matrix.dtype}, but expected a matrix "
             "of integers; multiply a rational matrix by its denominators"

@@ -59,13 +59,13 @@ from convattn.bounds.residue_blocks import AxisBlock, axis_blocks
 from convattn.bounds.term_rank import term_rank
 
 PRIME = 2**61 - 1
-MOST_ENTRIES = 250_000  # of all matrices of one question: under half a second
+MAX_ENTRIES = 250_000  # of all matrices of one question: under half a second
 Block = tuple[AxisBlock, ...]
 Tap = tuple[int, ...]
 
 
 class TooLargeError(ValueError):
-    """The matrices have more than `MOST_ENTRIES` numbers."""
+    """The matrices have more than `MAX_ENTRIES` numbers."""
 
 
 class FixedKernel:
@@ -78,7 +78,7 @@ class FixedKernel:
     def __init__(self, size: tuple[int, ...], periods: list[int] | None = None):
         self.size, self.periods = size, periods
         self.draws, self.pairs = Random("a fixed kernel"), list[dict[Tap, int]]()
-        self.left = MOST_ENTRIES
+        self.left = MAX_ENTRIES
 
     def pair(self, number: int) -> dict[Tap, int]:
         """The weights of a channel pair by their taps, which count from 0."""
@@ -102,19 +102,19 @@ class FixedKernel:
         With more pairs the rank does not fall, so a few are tried before all of them.
         """
         width = prod(len(axis.columns) for axis in block)
-        each = prod(len(axis.rows) for axis in block)
+        rows_per_pair = prod(len(axis.rows) for axis in block)
         rank = 0
-        for used in sorted({min(pairs, width, 2 * width // each + 1), min(pairs, width)}):
-            self.left -= used * (each * width + prod(self.size))
+        for used in sorted({min(pairs, width, 2 * width // rows_per_pair + 1), min(pairs, width)}):
+            self.left -= used * (rows_per_pair * width + prod(self.size))
             if self.left < 0:
                 raise TooLargeError(
                     "the rank of F is not known in closed form for these sizes, and the matrices "
-                    f"to compute it have more than {MOST_ENTRIES} numbers; take a smaller kernel "
+                    f"to compute it have more than {MAX_ENTRIES} numbers; take a smaller kernel "
                     "or fewer channels"
                 )
             entries = [entry for number in range(used) for entry in _rows(block, self.pair(number))]
-            rank = int(flint.nmod_mat(used * each, width, entries, PRIME).rank())
-            if rank == min(width, pairs * each):
+            rank = int(flint.nmod_mat(used * rows_per_pair, width, entries, PRIME).rank())
+            if rank == min(width, pairs * rows_per_pair):
                 break
         return rank
 
@@ -131,7 +131,7 @@ def _rows(block: Block, weights: dict[Tap, int]) -> list[int]:
     return entries
 
 
-_MOST_BLOCKS = 2500
+_MAX_BLOCKS = 2500
 Sizes = tuple[int, ...]
 
 
@@ -178,10 +178,10 @@ def generic_rank(kernel_size: Sizes, patch_size: Sizes, dilation: Sizes, pairs: 
     False
     """
     axes = [axis_blocks(*sizes) for sizes in zip(kernel_size, patch_size, dilation, strict=True)]
-    if prod(map(len, axes)) > _MOST_BLOCKS:
+    if prod(map(len, axes)) > _MAX_BLOCKS:
         raise ValueError(
             f"dilation={dilation} with patch_size={patch_size} splits F into "
-            f"{prod(map(len, axes))} blocks, but expected at most {_MOST_BLOCKS}; take a smaller "
+            f"{prod(map(len, axes))} blocks, but expected at most {_MAX_BLOCKS}; take a smaller "
             "dilation or patch, or one that divides the other"
         )
     blocks: list[Block] = list(product(*axes))
@@ -191,19 +191,19 @@ def generic_rank(kernel_size: Sizes, patch_size: Sizes, dilation: Sizes, pairs: 
     ]
     proofs = [_is_proved(block, pairs) for block in blocks]
     kernel = FixedKernel(kernel_size)
-    found = [
+    ranks = [
         bound if proof else kernel.rank(block, pairs)
         for block, bound, proof in zip(blocks, bounds, proofs, strict=True)
     ]
     most = sum(
         bound if rank == bound else term_rank(_nonzero_rows(block), pairs)
-        for block, bound, rank in zip(blocks, bounds, found, strict=True)
+        for block, bound, rank in zip(blocks, bounds, ranks, strict=True)
     )
-    one_hot = any(rank == width for rank, width in zip(found, widths, strict=True))
+    one_hot = any(rank == width for rank, width in zip(ranks, widths, strict=True))
     balanced = 0 if one_hot else _balanced(kernel_size, blocks, bounds, pairs)
     return GenericRank(
         offsets=sum(widths),
-        least=sum(found),
+        least=sum(ranks),
         most=most,
         proved=all(proofs),
         balanced=balanced,
@@ -265,7 +265,7 @@ def _is_proved(block: Block, pairs: int) -> bool:
     if pairs >= prod(len(axis.columns) for axis in block) or _has_single_rows(block):
         return True
     long = [axis for axis in block if len(axis.rows) > 1 or len(axis.columns) > 1]
-    if not all(axis.whole for axis in long):
+    if not all(axis.complete for axis in long):
         return False
     if _tiles(long):  # of one pair as well: a window fits
         return True

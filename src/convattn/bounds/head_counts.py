@@ -32,9 +32,9 @@ class HeadCount(int):
         cls, count: int, claim: str = "", basis: str = "proved", reason: str = ""
     ) -> "HeadCount":
         """An integer with its claim."""
-        made = super().__new__(cls, count)
-        made.claim, made.basis, made.reason = claim, basis, reason
-        return made
+        instance = super().__new__(cls, count)
+        instance.claim, instance.basis, instance.reason = claim, basis, reason
+        return instance
 
     def __getnewargs__(self) -> tuple[Any, ...]:
         return (int(self), self.claim, self.basis, self.reason)

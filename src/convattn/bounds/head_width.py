@@ -168,8 +168,8 @@ def matricisation_ranks(
     >>> matricisation_ranks((3, 3), (1, 1), (1, 1), 64, 4)
     (36, 4)
     """
-    apart = prod(map(_apart, kernel_size, patch_size, dilation))
-    return _ranks(prod(patch_size), in_channels, out_channels, apart)
+    disjoint = prod(map(_disjoint_taps, kernel_size, patch_size, dilation))
+    return _ranks(prod(patch_size), in_channels, out_channels, disjoint)
 
 
 def balanced_ranks(
@@ -187,19 +187,19 @@ def balanced_ranks(
     """
     axes = list(zip(kernel_size, patch_size, dilation, strict=True))
     free = prod(size for size, patch, spread in axes if spread % patch == 0) - 1
-    rest = prod(_apart(*axis) for axis in axes if axis[2] % axis[1])
+    rest = prod(_disjoint_taps(*axis) for axis in axes if axis[2] % axis[1])
     return _ranks(prod(patch_size), in_channels, out_channels, free * rest)
 
 
-def _apart(kernel_size: int, patch_size: int, dilation: int) -> int:
+def _disjoint_taps(kernel_size: int, patch_size: int, dilation: int) -> int:
     """How many taps of an axis copy a patch to places that do not overlap."""
     return 1 + (kernel_size - 1) // -(-patch_size // dilation)
 
 
-def _ranks(pixels: int, in_channels: int, out_channels: int, apart: int) -> tuple[int, int]:
+def _ranks(pixels: int, in_channels: int, out_channels: int, disjoint: int) -> tuple[int, int]:
     return (
-        pixels * min(in_channels, out_channels * apart),
-        pixels * min(out_channels, in_channels * apart),
+        pixels * min(in_channels, out_channels * disjoint),
+        pixels * min(out_channels, in_channels * disjoint),
     )
 
 

@@ -55,7 +55,7 @@ REGIME = {
     "token of the image outside its receptive field; what is necessary is so with content scores "
     "too, if the weights are continuous in the image at zero (S.content)",
 }
-MOST_SIZE, MOST_CHANNELS = 4096, 10**6
+MAX_SIZE, MAX_CHANNELS = 4096, 10**6
 OVERLAP = ", but for sizes where S.overlap has fewer"  # of narrow heads; the library has them not
 
 
@@ -135,12 +135,12 @@ def count_heads(
             f"kernel_size={kernel_size!r}, but expected an integer, for a square kernel, or one "
             "or two integers, one for each axis"
         )
-    size = per_axis(kernel_size, axes, "kernel_size", most=MOST_SIZE)
-    patch = per_axis(patch_size, axes, "patch_size", most=MOST_SIZE)
-    spread = per_axis(dilation, axes, "dilation", most=MOST_SIZE)
+    size = per_axis(kernel_size, axes, "kernel_size", most=MAX_SIZE)
+    patch = per_axis(patch_size, axes, "patch_size", most=MAX_SIZE)
+    spread = per_axis(dilation, axes, "dilation", most=MAX_SIZE)
     channels = (
-        as_integer(in_channels, "in_channels", most=MOST_CHANNELS),
-        as_integer(out_channels, "out_channels", most=MOST_CHANNELS),
+        as_integer(in_channels, "in_channels", most=MAX_CHANNELS),
+        as_integer(out_channels, "out_channels", most=MAX_CHANNELS),
     )
     if attention not in ATTENTION:
         raise ValueError(
@@ -175,15 +175,16 @@ def count_heads(
         return two_layer_counts(rank, _axis_offsets(geometry, head_dim), shared, single)
     bounded = None
     dimension = None if head_dim is None else as_integer(head_dim, "head_dim")
-    wide = (limit[1], exact[1])
+    full_width = (limit[1], exact[1])
     if dimension is not None:
         limit, exact, bounded = _narrow(limit, exact, rank, geometry, channels, dimension, shared)
     needed = None
     if groups is not None:
         needed, free = necessary_groups(groups, dimension, geometry, channels, rank.offsets)
-        limit = shared_values(limit, wide[0], groups, free)
-        exact = shared_values(exact, wide[1], groups, free)
-        stays = wide[1] if wide[0].claim == "S.kernel" else wide[0]  # whose maps stay bounded
+        limit = shared_values(limit, full_width[0], groups, free)
+        exact = shared_values(exact, full_width[1], groups, free)
+        # The maps of S.kernel's heads in the limit do not stay bounded.
+        stays = full_width[1 if full_width[0].claim == "S.kernel" else 0]
         bounded = bounded and shared_values(bounded, stays, groups, free)
     regime = REGIME | (CAUSAL_REGIME if causal else {})
     limited = _range(limit, bounded, OVERLAP if dimension else "")
@@ -311,11 +312,11 @@ def _narrow(
     rows, basis = rank.offsets - 1, "proved"
     free = triangular_pairs(*channels)
     if not shared:
-        inner = generic_rank(*geometry, free) if free else None
-        rows = inner.least - 1 if inner else 0
-        basis = "proved" if inner is None or inner.proved else "checked"
+        free_rank = generic_rank(*geometry, free) if free else None
+        rows = free_rank.least - 1 if free_rank else 0
+        basis = "proved" if free_rank is None or free_rank.proved else "checked"
     split = split_heads(*geometry, *channels, dimension)
-    places = (*shared_places(*geometry, *channels), dimension)
+    sizes = (*shared_places(*geometry, *channels), dimension)
     balanced = sum(balanced_ranks(*geometry, *channels))
 
     def most(*counts: HeadCount) -> HeadCount:
@@ -341,9 +342,9 @@ def _narrow(
     one_hot = HeadCount(split, "S.headdim", "proved", "every offset's map split over heads")
     sufficient = [
         HeadCount(
-            limit_heads(*places), "S.width", "proved", "coordinates share heads, maps grow like 1/ε"
+            limit_heads(*sizes), "S.width", "proved", "coordinates share heads, maps grow like 1/ε"
         ),
-        HeadCount(exact_heads(*places), "S.width", "proved", "coordinates share the heads"),
+        HeadCount(exact_heads(*sizes), "S.width", "proved", "coordinates share the heads"),
     ]
     if not shared:  # the maps of S.kernel's heads have at most the full width
         sufficient = [

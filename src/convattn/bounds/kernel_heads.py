@@ -103,8 +103,8 @@ def count_heads_of_kernel(
     if tolerance:
         weighted = rows.astype(np.float64) * np.sqrt(counts)[:, None]
         _, singular, right = np.linalg.svd(weighted, full_matrices=False)
-        kept = right[singular > tolerance]
-        basis = [[Fraction(float(entry)) for entry in row] for row in kept]
+        directions = right[singular > tolerance]
+        basis = [[Fraction(float(entry)) for entry in row] for row in directions]
     else:
         basis = row_basis(rows)[0].tolist()
     rank = len(basis)

@@ -56,17 +56,17 @@ def squared_distance(
     (True, True)
     """
     heads, offsets = weights.shape
-    largest, of_blocks = (float(np.abs(part).max(initial=0.0)) for part in (maps, blocks))
+    largest, of_blocks = (float(np.abs(array).max(initial=0.0)) for array in (maps, blocks))
     require_range(largest)
     require_range(max(largest, of_blocks), 200, "kernel and of the layer's maps")
     totals = 1 + weights.sum(axis=1, keepdims=True)
-    shares, leaks = weights / totals, 1 / totals[:, 0]
+    attention, uniform = weights / totals, 1 / totals[:, 0]
     count = heads + offsets + 6
-    found = np.tensordot(shares.T, blocks, 1) - maps
-    size = np.tensordot(shares.T, np.abs(blocks), 1) + np.abs(maps)
+    difference = np.tensordot(attention.T, blocks, 1) - maps
+    size = np.tensordot(attention.T, np.abs(blocks), 1) + np.abs(maps)
     error = gamma(count, ROUNDOFF) * size * INFLATION
-    spread = np.tensordot(leaks, blocks, 1)
-    spread_error = gamma(count, ROUNDOFF) * np.tensordot(leaks, np.abs(blocks), 1) * INFLATION
+    spread = np.tensordot(uniform, blocks, 1)
+    spread_error = gamma(count, ROUNDOFF) * np.tensordot(uniform, np.abs(blocks), 1) * INFLATION
 
     def total(values: np.ndarray, up: bool) -> float:
         slack = gamma(values.size + 3, ROUNDOFF)
@@ -74,16 +74,16 @@ def squared_distance(
         squares = float((values**2).sum())
         return squares * (1 + slack) + under if up else max(0.0, squares * (1 - slack) - under)
 
-    high = total(np.abs(found) + error, True)
-    low = total(np.maximum(0.0, np.abs(found) - error), False)
+    high = total(np.abs(difference) + error, True)
+    low = total(np.maximum(0.0, np.abs(difference) - error), False)
     summed, summed_error = (
-        found.sum(axis=0),
-        error.sum(axis=0) + gamma(offsets, ROUNDOFF) * np.abs(found).sum(axis=0),
+        difference.sum(axis=0),
+        error.sum(axis=0) + gamma(offsets, ROUNDOFF) * np.abs(difference).sum(axis=0),
     )
-    outer = (np.abs(summed) + summed_error) * (np.abs(spread) + spread_error)
+    products = (np.abs(summed) + summed_error) * (np.abs(spread) + spread_error)
     cross = 2 * float((summed * spread).sum())
-    doubt = 2 * float((outer - np.abs(summed * spread)).sum()) * INFLATION
-    doubt += 4 * gamma(summed.size + 3, ROUNDOFF) * float(outer.sum())
+    doubt = 2 * float((products - np.abs(summed * spread)).sum()) * INFLATION
+    doubt += 4 * gamma(summed.size + 3, ROUNDOFF) * float(products.sum())
     doubt += 8 * UNDERFLOW * summed.size * float(blocks.any())
     most = cross + doubt + total(np.abs(spread) + spread_error, True)
     least = cross - doubt + total(np.maximum(0.0, np.abs(spread) - spread_error), False)

@@ -69,8 +69,10 @@ def limit_rounding_bound(
     exponent = scores.absolute + unit_roundoff(scores.dtype) * (scores.range + 2 * scores.absolute)
     relative = relative_error(layer, grid, scores, exponent, working, result, False)
     with jax.enable_x64(True):
-        wide = majorant_layer(layer, kernel, bias, groups=groups)
-        majorant = np.asarray(apply_attention(wide, jnp.asarray(np.abs(_wide(images)))))
+        absolute_layer = majorant_layer(layer, kernel, bias, groups=groups)
+        majorant = np.asarray(
+            apply_attention(absolute_layer, jnp.asarray(np.abs(_to_float64(images))))
+        )
     relative += (1 + relative) * fill_error(layer, images.shape[1:-1], working)
     absolute = underflow_bound(layer, images, grid, working, result, True)
     return relative * majorant * (1 + 2.0**-20) + absolute
@@ -98,8 +100,8 @@ def _prepared(layer: AttentionLayer, images: Any) -> tuple[Any, TokenGrid, Any, 
     grid = layer.token_grid(images.shape[1:-1])
     result = jnp.result_type(images, layer.dtype or images.dtype)
     weights = np.asarray(softmax_weights(layer, grid, None))
-    wanted = _wanted_rows(layer, images.shape[1:-1], weights)
-    return images, grid, result, accumulation_dtype(result), wanted
+    rows = _requested_rows(layer, images.shape[1:-1], weights)
+    return images, grid, result, accumulation_dtype(result), rows
 
 
 def output_magnitude(
@@ -107,14 +109,14 @@ def output_magnitude(
 ) -> Float[np.ndarray, "batch *space out_channels"]:
     """|X| * |W| + |b| in float64."""
     with jax.enable_x64(True):
-        images, kernel = np.abs(_wide(images)), np.abs(_wide(kernel))
-        bias = None if bias is None else np.abs(_wide(bias))
+        images, kernel = np.abs(_to_float64(images)), np.abs(_to_float64(kernel))
+        bias = None if bias is None else np.abs(_to_float64(bias))
         padding = layer.padding or centred_padding(kernel.shape[:-2], layer.dilation)
         options: dict[str, Any] = {"stride": layer.stride, "dilation": layer.dilation}
         return np.asarray(conv(images, kernel, bias, groups=groups, padding=padding, **options))
 
 
-def _wanted_rows(
+def _requested_rows(
     layer: AttentionLayer,
     image_size: Sequence[int],
     weights: Float[np.ndarray, "heads queries keys"],
@@ -123,12 +125,12 @@ def _wanted_rows(
     if layer.padding is None:
         return weights
     axes = layer.filled_axes(image_size)
-    places = np.ix_(*(np.array(axis.wanted, int) for axis in axes))
-    index = np.ravel_multi_index(np.broadcast_arrays(*places), [axis.tokens for axis in axes])
+    tokens = np.ix_(*(np.array(axis.wanted, int) for axis in axes))
+    index = np.ravel_multi_index(np.broadcast_arrays(*tokens), [axis.tokens for axis in axes])
     return weights[:, index.reshape(-1)]
 
 
-def _wide(array: Any) -> np.ndarray:
+def _to_float64(array: Any) -> np.ndarray:
     return np.asarray(array).astype(np.float64)
 
 

@@ -25,7 +25,7 @@ from convattn.constructions.convolution import packed_layer
 from convattn.constructions.finite import finite_construction
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.li_output_map import expand_groups, token_maps
-from convattn.constructions.register import SHARES, register_construction
+from convattn.constructions.register import SIGMAS, register_construction
 from convattn.constructions.scalar import scalar_construction
 from convattn.encodings.bias import BiasEncoding
 from convattn.encodings.layer import AttentionLayer
@@ -58,8 +58,8 @@ def _majorant_values(
     layer: AttentionLayer, kernel: Array, bias: Array | None, images: Array, groups: int
 ) -> Array:
     """G as one program, under `jax.enable_x64(True)`."""
-    wide = majorant_layer(layer, kernel, bias, groups=groups)
-    return apply_attention(wide, jnp.abs(images.astype(jnp.float64)))
+    absolute_layer = majorant_layer(layer, kernel, bias, groups=groups)
+    return apply_attention(absolute_layer, jnp.abs(images.astype(jnp.float64)))
 
 
 def majorant_layer(
@@ -85,7 +85,7 @@ def majorant_layer(
     elif isinstance(encoding, MixtureEncoding) and layer.is_exact_form:
         # ε from the largest weight (1 + σ_1)(1/ε - 1), which took four roundings: that moves each
         # weight of a row and each map by less than 9 of them.
-        total = 1 + SHARES[1]
+        total = 1 + SIGMAS[1]
         largest = encoding.weights.astype(jnp.float64).max()
         heads, parts, register = register_construction(units, geometry, total / (total + largest))
         parts = parts * (1 + 32 * unit_roundoff(encoding.weights.dtype))

@@ -37,11 +37,11 @@ def leaking_rows(
     ([[2.0, 2.0]], [[1.25, 1.25]])
     """
     weights = rows / (rows.max(axis=1, keepdims=True) * uniform_weight)
-    shares = weights / (1 + weights.sum(axis=1, keepdims=True))
-    count, width = shares.shape
-    tall = np.concatenate([shares.T, roundoff * np.eye(count)])
-    wanted = np.concatenate([np.eye(width), np.zeros((count, width))])
-    return weights, np.linalg.lstsq(tall, wanted, rcond=None)[0]
+    attention = weights / (1 + weights.sum(axis=1, keepdims=True))
+    count, width = attention.shape
+    tall = np.concatenate([attention.T, roundoff * np.eye(count)])
+    target = np.concatenate([np.eye(width), np.zeros((count, width))])
+    return weights, np.linalg.lstsq(tall, target, rcond=None)[0]
 
 
 def one_hot_rows(
@@ -125,11 +125,11 @@ def leaking_heads(
     """
     count = len(directions)
     live = np.abs(directions).max(axis=0) > 2.0**-40
-    shown = directions[:, live].T
+    points = directions[:, live].T
     solved = linprog(
         np.r_[np.zeros(count), -1.0],
-        A_ub=np.c_[-shown, np.ones(len(shown))],
-        b_ub=np.zeros(len(shown)),
+        A_ub=np.c_[-points, np.ones(len(points))],
+        b_ub=np.zeros(len(points)),
         bounds=[(-1, 1)] * count + [(0, None)],
     )
     if solved.status != 0 or not -solved.fun > 2.0**-20:

@@ -60,8 +60,8 @@ def first_phase(
         [flint.fmpq(sign * entry.numerator, entry.denominator) for entry in (*row, last)]
         for row, last, sign in zip(matrix, right, signs, strict=True)
     ]
-    for place, line in enumerate(table):  # the artificial variables stand before the right side
-        line[width:width] = [flint.fmpq(int(k == place)) for k in range(height)]
+    for number, line in enumerate(table):  # the artificial variables stand before the right side
+        line[width:width] = [flint.fmpq(int(k == number)) for k in range(height)]
     cost = [-sum((line[c] for line in table), flint.fmpq(0)) for c in range(width + height + 1)]
     cost[width : width + height] = [flint.fmpq(0)] * height
     chosen = list(range(width, width + height))
@@ -84,8 +84,8 @@ def first_phase(
                 line[:] = [a - factor * b for a, b in zip(line, table[leave], strict=True)]
         chosen[leave] = enter
     if cost[-1] == 0:
-        found = {name: line[-1] for name, line in zip(chosen, table, strict=True)}
-        return tuple(_fraction(found.get(c, flint.fmpq(0))) for c in range(width)), ()
+        values = {name: line[-1] for name, line in zip(chosen, table, strict=True)}
+        return tuple(_fraction(values.get(c, flint.fmpq(0))) for c in range(width)), ()
     reduced = cost[width : width + height]  # 1 - π, up to the signs of the rows
     dual = (sign * (1 - entry) for sign, entry in zip(signs, reduced, strict=True))
     return None, tuple(_fraction(flint.fmpq(entry)) for entry in dual)

@@ -25,14 +25,14 @@ class AxisBlock:
 
     Attributes:
         `patch_size` P'; `taps`, those of the kernel; `rows`, the values of u; `columns`, the values
-        of ε; `whole`, whether it is the only class, so that no row of F is missing.
+        of ε; `complete`, whether it is the only class, so that no row of F is missing.
     """
 
     patch_size: int
     taps: range
     rows: tuple[int, ...]
     columns: tuple[int, ...]
-    whole: bool
+    complete: bool
 
     def tap(self, row: int, column: int) -> int | None:
         """The index of the tap at a row and a column, or none.
@@ -70,7 +70,7 @@ def axis_blocks(kernel_size: int, patch_size: int, dilation: int) -> tuple[AxisB
     for rows in classes.values():
         reach = range((taps.start - max(rows)) // patch, (taps.stop - min(rows)) // patch + 1)
         columns = tuple(e for e in reach if any(patch * e + u in taps for u in rows))
-        kept = tuple(u for u in rows if any(patch * e + u in taps for e in columns))
-        if kept:
-            blocks.append(AxisBlock(patch, taps, kept, columns, step == 1))
+        nonempty = tuple(u for u in rows if any(patch * e + u in taps for e in columns))
+        if nonempty:
+            blocks.append(AxisBlock(patch, taps, nonempty, columns, step == 1))
     return tuple(blocks)

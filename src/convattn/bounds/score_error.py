@@ -38,8 +38,8 @@ def score_error(encoding: object, grid: TokenGrid) -> ScoreError:
     """
     if not getattr(encoding, "is_exact_form", False):
         raise no_exact_form(encoding)
-    found: ScoreError = encoding.score_error(grid.number_of_keys)  # type: ignore[attr-defined]
-    return found
+    error: ScoreError = encoding.score_error(grid.number_of_keys)  # type: ignore[attr-defined]
+    return error
 
 
 def layer_score_error(layer: AttentionLayer, grid: TokenGrid) -> ScoreError:
@@ -54,10 +54,15 @@ def layer_score_error(layer: AttentionLayer, grid: TokenGrid) -> ScoreError:
         return score_error(layer.encoding, grid)
     if not layer.is_exact_form or not isinstance(layer.encoding, MixtureEncoding):
         raise no_exact_form(layer.encoding)
-    found = layer.encoding.score_error(grid.number_of_keys)
+    encoding_error = layer.encoding.score_error(grid.number_of_keys)
     scores = layer.register.scores
-    share, tokens = float(jnp.abs(scores).max()), math.log(grid.number_of_keys)
-    error = gamma(EXP_ERROR + 4, unit_roundoff(found.dtype)) * (share + tokens)
-    highest = max(found.range, float(scores.max()) + tokens)
+    largest, tokens = float(jnp.abs(scores).max()), math.log(grid.number_of_keys)
+    error = gamma(EXP_ERROR + 4, unit_roundoff(encoding_error.dtype)) * (largest + tokens)
+    highest = max(encoding_error.range, float(scores.max()) + tokens)
     lowest = min(0.0, float(scores.min()) + tokens)
-    return ScoreError(found.dtype, max(found.absolute, error), highest - lowest, found.gain)
+    return ScoreError(
+        encoding_error.dtype,
+        max(encoding_error.absolute, error),
+        highest - lowest,
+        encoding_error.gain,
+    )

@@ -30,9 +30,9 @@ def spectral_norm_bound(matrix: Float[np.ndarray, "rows columns"]) -> float:
 
 
 def _scaled_bound(matrix: Float[np.ndarray, "rows columns"]) -> float:
-    whole = float(np.linalg.norm(matrix)) * INFLATION
+    frobenius = float(np.linalg.norm(matrix)) * INFLATION
     diagonal, rest, eta = nearly_diagonal(matrix, matrix)
     if not eta < 0.5:
-        return whole
+        return frobenius
     largest = (diagonal.max() + rest) * INFLATION / (1 - eta)
-    return min(whole, float(np.sqrt(largest)) * INFLATION)
+    return min(frobenius, float(np.sqrt(largest)) * INFLATION)

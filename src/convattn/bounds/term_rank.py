@@ -25,32 +25,32 @@ def term_rank(neighbours: Sequence[Sequence[int]], copies: int = 1) -> int:
     >>> term_rank([[0], [0], [0, 1]], copies=2)
     3
     """
-    held: dict[int, set[int]] = {}
-    holder: dict[int, int] = {}
+    columns_of_row: dict[int, set[int]] = {}
+    row_of_column: dict[int, int] = {}
     dead: set[int] = set()  # rows of failed searches: no later path leads through them
     for column in range(len(neighbours)):
         reached_from: dict[int, int] = {}
-        row = _free_row(column, neighbours, copies, held, dead, reached_from)
+        row = _free_row(column, neighbours, copies, columns_of_row, dead, reached_from)
         if row is None:
             dead.update(reached_from)
             continue
         while True:
             moved = reached_from[row]
-            before = holder.get(moved)
-            held.setdefault(row, set()).add(moved)
-            holder[moved] = row
+            before = row_of_column.get(moved)
+            columns_of_row.setdefault(row, set()).add(moved)
+            row_of_column[moved] = row
             if before is None:
                 break
-            held[before].remove(moved)
+            columns_of_row[before].remove(moved)
             row = before
-    return len(holder)
+    return len(row_of_column)
 
 
 def _free_row(
     column: int,
     neighbours: Sequence[Sequence[int]],
     copies: int,
-    held: dict[int, set[int]],
+    columns_of_row: dict[int, set[int]],
     dead: set[int],
     reached_from: dict[int, int],
 ) -> int | None:
@@ -61,7 +61,7 @@ def _free_row(
             if row in dead or row in reached_from:
                 continue
             reached_from[row] = current
-            if len(held.get(row, ())) < copies:
+            if len(columns_of_row.get(row, ())) < copies:
                 return row
-            queue.extend(held[row])
+            queue.extend(columns_of_row[row])
     return None

@@ -55,13 +55,13 @@ def two_layer_counts(
         )
         spread = (first, second + more), "a head for each offset of an axis"
         passed = (1 + more, int(single[more])), f"a layer that passes on, and {single[more].claim}"
-        each, reason = min(spread, passed, key=lambda found: sum(found[0]))
-        sufficient = HeadCount(sum(each), "S.depth", "proved", reason)
+        per_layer, reason = min(spread, passed, key=lambda option: sum(option[0]))
+        sufficient = HeadCount(sum(per_layer), "S.depth", "proved", reason)
         open_one = (
             f"{necessary} heads in both layers together are shown to be necessary and {sufficient} "
             "to suffice; whether fewer do for every kernel is open"
         )
         difference = "" if necessary == sufficient else open_one
-        ranges.append(HeadRange(necessary, sufficient, difference, each=each))
+        ranges.append(HeadRange(necessary, sufficient, difference, each=per_layer))
     limit, exact = ranges
     return HeadCounts(rank.offsets, rank.least, limit, exact, dict(REGIME))

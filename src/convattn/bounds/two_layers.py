@@ -48,21 +48,23 @@ def two_layers_bound(
     between = apply_attention(layers.first, padded)
     second = layers.second_at(padded.shape[1:3])
     with jax.enable_x64(True):
-        made = _magnitudes(second, between)
-        seen = _magnitudes(layers.first, padded)
+        second_magnitude = _magnitudes(second, between)
+        first_magnitude = _magnitudes(layers.first, padded)
     if layers.exact:
-        before = layer_error_bound(layers.first, padded, seen)
-        own = layer_error_bound(second, between, made)
+        before = layer_error_bound(layers.first, padded, first_magnitude)
+        own = layer_error_bound(second, between, second_magnitude)
         uniform_weight = layers.first.encoding.uniform_weight  # type: ignore[attr-defined]
-        own = own + gamma(8, unit_roundoff(uniform_weight.dtype)) * made * (1 + 2.0**-20)
+        own = own + gamma(8, unit_roundoff(uniform_weight.dtype)) * second_magnitude * (
+            1 + 2.0**-20
+        )
     else:
-        before = one_hot_bound(layers.first, padded, seen)
-        own = one_hot_bound(second, between, made)
+        before = one_hot_bound(layers.first, padded, first_magnitude)
+        own = one_hot_bound(second, between, second_magnitude)
     with jax.enable_x64(True):
         total = own + _magnitudes(second, jnp.asarray(before))
         pixels = [
             np.asarray(unpatchify(layers.cropped(jnp.asarray(part)), layers.patch_size))
-            for part in (total, made)
+            for part in (total, second_magnitude)
         ]
     bound, largest = (part[:, :: layers.stride[0], :: layers.stride[1]] for part in pixels)
     if layers.bias is not None:
@@ -76,5 +78,5 @@ def two_layers_bound(
 def _magnitudes(layer: AttentionLayer, images: Any) -> np.ndarray:
     """Σ_h A_h |X| |W_h| in float64; called under `jax.enable_x64(True)`."""
     assert layer.output is not None
-    wide = replace(layer, output=jnp.abs(layer.output).astype(jnp.float64))
-    return np.asarray(apply_attention(wide, jnp.abs(images).astype(jnp.float64)))
+    absolute_layer = replace(layer, output=jnp.abs(layer.output).astype(jnp.float64))
+    return np.asarray(apply_attention(absolute_layer, jnp.abs(images).astype(jnp.float64)))

@@ -41,11 +41,11 @@ def necessary_groups(
 
 
 def shared_values(
-    pair: tuple[HeadCount, HeadCount], wide: HeadCount, groups: int, one_holds_all: bool
+    pair: tuple[HeadCount, HeadCount], full_width: HeadCount, groups: int, one_holds_all: bool
 ) -> tuple[HeadCount, HeadCount]:
     """The counts for heads in groups, from those for heads with value maps of their own.
 
-    `wide` is how many suffice without a limit on their width.
+    `full_width` is how many suffice without a limit on their width.
 
     >>> pair = HeadCount(24), HeadCount(28)
     >>> [int(count) for count in shared_values(pair, HeadCount(10), 12, False)]
@@ -53,8 +53,9 @@ def shared_values(
     """
     necessary, enough = pair
     if not one_holds_all and enough > groups:
-        reason = f"{wide} heads for each of {groups} groups ({wide.claim}: {wide.reason})"
-        enough = HeadCount(groups * wide, "S.gqa", wide.basis, reason)
+        source = f"{full_width.claim}: {full_width.reason}"
+        reason = f"{full_width} heads for each of {groups} groups ({source})"
+        enough = HeadCount(groups * full_width, "S.gqa", full_width.basis, reason)
     return _multiple(necessary, groups), _multiple(enough, groups)
 
 

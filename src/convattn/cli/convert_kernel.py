@@ -12,7 +12,7 @@ from convattn.cli.running import (
     Json,
     Sizes,
     UsageError,
-    given,
+    changed_options,
     option,
     require_seed,
     sizes_of,
@@ -98,7 +98,7 @@ class ConvertKernel:
         image = None if self.image_size is None else sizes_of(self.image_size, "--image-size")
         require_seed(self.seed)
         if self.layers == 2:
-            for name in (name for name in given(self) if name in NOT_OF_TWO_LAYERS):
+            for name in (name for name in changed_options(self) if name in NOT_OF_TWO_LAYERS):
                 raise UsageError(
                     f"{name} does not go with --layers 2: two layers are biases, zero-padded, "
                     "in our own layout"
@@ -141,7 +141,7 @@ class ConvertKernel:
                 "causal": self.causal,
             }
         try:
-            found = self._find()
+            convolution = self._find()
         except OSError as error:
             raise UsageError(f"cannot read {error.filename}: {error.strerror}") from error
         import jax
@@ -149,25 +149,35 @@ class ConvertKernel:
         from convattn.networks.weights.converted_layer import convert_to_two_layers, convert_weights
         from convattn.networks.weights.files import has_64_bits
 
-        if has_64_bits(part for part in (found.kernel, found.bias) if part is not None):
+        if has_64_bits(
+            array for array in (convolution.kernel, convolution.bias) if array is not None
+        ):
             jax.config.update("jax_enable_x64", True)
         common: dict[str, Any] = {"image_size": image_size, "seed": self.seed, "name": target.name}
         if self.layers == 2:
-            converted = convert_to_two_layers(found.kernel, found.bias, arguments, **common)
+            converted = convert_to_two_layers(
+                convolution.kernel, convolution.bias, arguments, **common
+            )
         else:
             common["layout"] = self.format
-            converted = convert_weights(found.kernel, found.bias, arguments, **common)
+            converted = convert_weights(convolution.kernel, convolution.bias, arguments, **common)
         numbers = {
             "heads": converted.heads,
-            "kernel": list(found.kernel.shape),
-            "kernel_name": found.kernel_name,
-            "bias_name": found.bias_name,
-            "layout": found.layout,
-            "layout_told_by": found.told_by,
-            "parts": list(found.parts),
+            "kernel": list(convolution.kernel.shape),
+            "kernel_name": convolution.kernel_name,
+            "bias_name": convolution.bias_name,
+            "layout": convolution.layout,
+            "layout_told_by": convolution.inferred_from,
+            "parts": list(convolution.parts),
             "ignored": list(self.ignore),
             "notes": [
-                note for note in (found.assumed, found.warning, self._on_padding(found)) if note
+                note
+                for note in (
+                    convolution.assumed,
+                    convolution.warning,
+                    self._on_padding(convolution),
+                )
+                if note
             ],
             "format": self.format,
             "output": str(target),
@@ -176,10 +186,10 @@ class ConvertKernel:
             "comparisons": [asdict(comparison) for comparison in converted.comparisons],
         }
         lines = [
-            f"kernel {found.kernel_name or ''} {tuple(found.kernel.shape)}, stored as "
-            f"{found.layout} ({found.told_by}), "
-            + (f"computed from {' and '.join(found.parts)}, " if found.parts else "")
-            + f"bias {found.bias_name or 'none'} -> "
+            f"kernel {convolution.kernel_name or ''} {tuple(convolution.kernel.shape)}, stored as "
+            f"{convolution.layout} ({convolution.inferred_from}), "
+            + (f"computed from {' and '.join(convolution.parts)}, " if convolution.parts else "")
+            + f"bias {convolution.bias_name or 'none'} -> "
             f"{converted.heads} heads" + (" in two layers" if self.layers == 2 else ""),
             *numbers["notes"],
             *array_lines(numbers["arrays"]),
@@ -188,9 +198,9 @@ class ConvertKernel:
         passed = all(comparison.passed for comparison in converted.comparisons)
         return finish(target, converted.content, passed, self.json, numbers, lines)
 
-    def _on_padding(self, found: Any) -> str:
+    def _on_padding(self, convolution: Any) -> str:
         """What SAME means, where PyTorch, whose kernel it seems to be, would lay other zeros."""
-        if found.layout != "oihw" or self.padding != ("SAME",) or max(self.stride) == 1:
+        if convolution.layout != "oihw" or self.padding != ("SAME",) or max(self.stride) == 1:
             return ""
         return (
             "padding SAME is XLA's and Flax's, which PyTorch's padding=K//2 is not at a stride of "
@@ -203,7 +213,7 @@ class ConvertKernel:
         from convattn.networks.weights.files import read_weights
 
         path = self.weights
-        found = find_convolution(
+        convolution = find_convolution(
             read_weights(path, self.ignore),
             self.layer,
             self.layout,
@@ -211,11 +221,11 @@ class ConvertKernel:
             self.bias is None,
         )
         if self.bias is None:
-            return found
+            return convolution
         file = read_weights(self.bias)
         if len(file.arrays) != 1:
             raise UsageError(f"--bias got {self.bias}, but expected one array: {file.listing()}")
-        return replace(found, bias=file[next(iter(file.arrays))], bias_name=str(self.bias))
+        return replace(convolution, bias=file[next(iter(file.arrays))], bias_name=str(self.bias))
 
 
 def _padding_of(words: tuple[str, ...]) -> str | int | tuple[int | tuple[int, ...], ...]:

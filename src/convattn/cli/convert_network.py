@@ -17,7 +17,15 @@ from convattn.cli.network_report import (
     unchecked,
 )
 from convattn.cli.output import finish, print_lines, require_outputs, run_files
-from convattn.cli.running import Json, Sizes, UsageError, given, option, require_seed, sizes_of
+from convattn.cli.running import (
+    Json,
+    Sizes,
+    UsageError,
+    changed_options,
+    option,
+    require_seed,
+    sizes_of,
+)
 from convattn.files import write_file
 
 OF_A_RUN = {"NETWORK", "--output", "--uniform-weight", "--stablehlo", "--onnx", "--json"}
@@ -89,7 +97,7 @@ class ConvertNetwork:
             raise UsageError("--image-size is of noise; the images of --images have their own size")
         if self.expected is not None and self.images is None:
             raise UsageError("--expected needs --images FILE, the images that the outputs are of")
-        for name in (name for name in given(self) if is_run and name not in OF_A_RUN):
+        for name in (name for name in changed_options(self) if is_run and name not in OF_A_RUN):
             raise UsageError(
                 f"{name} does not go with the folder of a run, which is compared on its own test "
                 f"images; with it go {', '.join(sorted(OF_A_RUN))}"
@@ -131,9 +139,9 @@ class ConvertNetwork:
         code = finish(
             target, content, conversion.passed, self.json, numbers, [*conversion.lines, seconds]
         )
-        for path, (kind, made) in others.items():
-            if made is not None:
-                write_file(path, made)
+        for path, (kind, exported) in others.items():
+            if exported is not None:
+                write_file(path, exported)
             print_lines([f"written to {path}, as {kind} for images {conversion.shape}"])
         return code
 
@@ -202,8 +210,8 @@ class Conversion:
         layers, apply, _ = self.attention
         content = network_bytes(layers, apply, self.example)
         written = restore_network(parse_weights(content, "network.safetensors"))(self.example)
-        for found, outputs in zip(*map(jax.tree.leaves, (written, self.expected)), strict=True):
-            comparison = compared(np.asarray(found), np.asarray(outputs), "an output")
+        for restored, outputs in zip(*map(jax.tree.leaves, (written, self.expected)), strict=True):
+            comparison = compared(np.asarray(restored), np.asarray(outputs), "an output")
             if not comparison["passed"]:
                 self.lines.append(
                     f"the program of the file differs by {comparison['difference']:.3g} of "

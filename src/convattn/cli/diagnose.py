@@ -88,7 +88,7 @@ class Diagnose:
             images, note = (None, []) if self.images is None else self._images(model.layer is None)
             report = measure_model(model, images, layers=self.layer, kernel_size=kernel)
             report = replace(report, notes=(*report.notes, *note))
-            pictures, page = self._drawn(report)
+            pictures, page = self._draw(report)
         except OSError as error:
             raise UsageError(f"cannot read {error.filename}: {error.strerror}") from error
         except ValueError as error:
@@ -153,27 +153,27 @@ class Diagnose:
 
         path = self.images or Path()
         if _is_image_set(path):
-            found = read_test_images(path).images[: self.count]
+            images = read_test_images(path).images[: self.count]
         else:
             from convattn.networks.weights.files import read_weights
 
             file = read_weights(path)
             if len(file.arrays) != 1:
                 raise UsageError(f"--images got {path}, but expected one array: {file.listing()}")
-            found = np.atleast_1d(file[next(iter(file.arrays))])[: self.count]
-        if found.dtype.kind == "f":
-            return found, []
-        if found.dtype != np.uint8:
+            images = np.atleast_1d(file[next(iter(file.arrays))])[: self.count]
+        if images.dtype.kind == "f":
+            return images, []
+        if images.dtype != np.uint8:
             raise UsageError(
-                f"--images got {path} with {found.dtype}, but expected floats, or bytes (uint8)"
+                f"--images got {path} with {images.dtype}, but expected floats, or bytes (uint8)"
             )
         if not normalise:
-            return found.astype(np.float32), []
-        channels = found.shape[-1]
-        if not all(len(each) in (1, channels) for each in (self.mean, self.std)):
+            return images.astype(np.float32), []
+        channels = images.shape[-1]
+        if not all(len(values) in (1, channels) for values in (self.mean, self.std)):
             raise UsageError(
                 f"--mean and --std got {len(self.mean)} and {len(self.std)} numbers, but expected "
-                f"one or {channels}: the images have shape {found.shape}"
+                f"one or {channels}: the images have shape {images.shape}"
             )
         if min(self.std) <= 0 or not all(map(math.isfinite, (*self.mean, *self.std))):
             raise UsageError(
@@ -182,9 +182,9 @@ class Diagnose:
             )
         mean, std = (" ".join(map(str, numbers)) for numbers in (self.mean, self.std))
         note = f"Bytes x are normalised: (x/255 - mean)/std with mean {mean} and std {std}."
-        return (found / 255 - np.array(self.mean)) / np.array(self.std), [note]
+        return (images / 255 - np.array(self.mean)) / np.array(self.std), [note]
 
-    def _drawn(self, report: Any) -> tuple[dict[Path, bytes], bytes]:
+    def _draw(self, report: Any) -> tuple[dict[Path, bytes], bytes]:
         """All pictures by their path, and the page, drawn before the first is written."""
         from convattn.diagnosis.head_maps import plot_heads
         from convattn.diagnosis.page import diagnosis_page
@@ -193,7 +193,7 @@ class Diagnose:
         if self.output_dir is None and self.html is None:
             return {}, b""
         formats = ("svg",) if self.output_dir is None else FORMATS
-        drawn: dict[str, bytes] = {}
+        pictures: dict[str, bytes] = {}
         for layer in report.layers:
             rows, columns = layer.grid
             query = (rows // 2, columns // 2) if self.query is None else self.query
@@ -202,10 +202,10 @@ class Diagnose:
                 f"column {query[1]} of {rows} × {columns}"
             )
             figure = plot_heads(layer.mean, query, title=title)
-            drawn |= picture_files(figure, f"layer{layer.number:02}", formats)
-        page = b"" if self.html is None else diagnosis_page(self.model.name, report, drawn)
+            pictures |= picture_files(figure, f"layer{layer.number:02}", formats)
+        page = b"" if self.html is None else diagnosis_page(self.model.name, report, pictures)
         folder = self.output_dir
-        return {} if folder is None else {folder / name: drawn[name] for name in drawn}, page
+        return {} if folder is None else {folder / name: pictures[name] for name in pictures}, page
 
     def _write(self, pictures: Mapping[Path, bytes], page: bytes) -> None:
         """Write the pictures into their folder, and the page.
@@ -305,5 +305,5 @@ def read_test_images(path: Path) -> Any:
     try:
         return read_dataset(path).test
     except OSError as error:
-        told = error.strerror or str(error)
-        raise UsageError(f"--images got {path}, which cannot be read: {told}") from error
+        reason = error.strerror or str(error)
+        raise UsageError(f"--images got {path}, which cannot be read: {reason}") from error

@@ -27,13 +27,13 @@ def loading_can_be_interrupted(command: str) -> Iterator[None]:
     """
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        place = frame
-        while place is not None:
-            if place.f_code.co_filename == IMPORTER:
+        caller = frame
+        while caller is not None:
+            if caller.f_code.co_filename == IMPORTER:
                 with suppress(OSError):
                     os.write(STANDARD_ERROR, message)
                 os._exit(INTERRUPTED)
-            place = place.f_back
+            caller = caller.f_back
         raise KeyboardInterrupt
 
     message = f"{command}: interrupted\n".encode(errors="backslashreplace")

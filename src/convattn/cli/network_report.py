@@ -65,11 +65,11 @@ def report_numbers(report: Any) -> dict[str, Any]:
 
 def report_lines(report: Any, dtype: str) -> list[str]:
     """A report in a few lines: its layers in one, its outputs, and what is left."""
-    from convattn.networks.transformation.contents import is_not_seen_into
+    from convattn.networks.transformation.contents import is_opaque
 
     layers = report.layers
     heads = sorted({layer.heads for layer in layers})
-    total = len(layers) + sum(not is_not_seen_into(line) for line in report.left)
+    total = len(layers) + sum(not is_opaque(line) for line in report.left)
     bounded = [layer for layer in layers if layer.passed is not None]
     lines = [
         f"{len(layers)} of {total} convolutions -> attention layers of "
@@ -79,12 +79,12 @@ def report_lines(report: Any, dtype: str) -> list[str]:
     ]
     if bounded:
         worst = max(bounded, key=lambda layer: layer.difference / (layer.bound or 1))
-        share = worst.difference / worst.bound if worst.bound else 0.0
-        where = f"at most {share:.2g} of it ({worst.path})"
-        outside = [layer.path for layer in bounded if layer.passed is False]
+        fraction = worst.difference / worst.bound if worst.bound else 0.0
+        where = f"at most {fraction:.2g} of it ({worst.path})"
+        failed = [layer.path for layer in bounded if layer.passed is False]
         lines.append(
-            f"NOT WITHIN their derived bounds: {', '.join(outside)}"
-            if outside
+            f"NOT WITHIN their derived bounds: {', '.join(failed)}"
+            if failed
             else f"each of {len(bounded)} layers is within its derived bound: {where}"
         )
     if len(bounded) < len(layers):

@@ -148,7 +148,7 @@ def run_files(folder: Path) -> list[Path]:
     Args:
         folder: Of the run.
     """
-    files = [path for part in PARTS_OF_A_RUN for path in folder.glob(part) if path.is_file()]
+    files = [path for pattern in PARTS_OF_A_RUN for path in folder.glob(pattern) if path.is_file()]
     try:
         source = parse_json(read_file(folder / "config.json"))["images"]["source"]
         return [*files, Path(source)]
@@ -173,15 +173,15 @@ def require_folder(folder: Path | None, option: str = "--output-dir") -> None:
     Raises:
         UsageError: If a file stands in its place or above it, or writing is not allowed.
     """
-    for place in () if folder is None else (folder, *folder.parents):
-        if place.exists() or place.is_symlink():
-            if not place.is_dir():
+    for path in () if folder is None else (folder, *folder.parents):
+        if path.exists() or path.is_symlink():
+            if not path.is_dir():
                 raise UsageError(
-                    f"{option} got {folder}, but {place} is a file; give a folder, or a name "
+                    f"{option} got {folder}, but {path} is a file; give a folder, or a name "
                     "that is free"
                 )
-            if not os.access(place, os.W_OK):
-                raise UsageError(f"{option} got {folder}, but {place} may not be written into")
+            if not os.access(path, os.W_OK):
+                raise UsageError(f"{option} got {folder}, but {path} may not be written into")
             return
 
 

@@ -38,7 +38,7 @@ OUT_OF_MEMORY = (
     "cannot allocate memory",
     "failed to map segment",
 )
-LEAST_COLUMNS = 40  # in fewer, the layout of the help texts never ends
+MIN_COLUMNS = 40  # in fewer, the layout of the help texts never ends
 
 
 class UsageError(Exception):
@@ -59,14 +59,14 @@ Proofs = Annotated[
 ]
 
 
-def given(command: Any) -> list[str]:
+def changed_options(command: Any) -> list[str]:
     """The options of a command that are not at their defaults, in their order, as typed."""
-    changed = (each for each in fields(command) if getattr(command, each.name) != each.default)
+    changed = (field for field in fields(command) if getattr(command, field.name) != field.default)
     return [
-        each.name.upper()
-        if tyro.conf.Positional in getattr(each.type, "__metadata__", ())
-        else f"--{each.name.replace('_', '-')}"
-        for each in changed
+        field.name.upper()
+        if tyro.conf.Positional in getattr(field.type, "__metadata__", ())
+        else f"--{field.name.replace('_', '-')}"
+        for field in changed
     ]
 
 
@@ -133,9 +133,9 @@ def dispatch(
         )
     else:
         kinds, absent = {}, []
-        for name, place in commands.items():
+        for name, target in commands.items():
             try:
-                kinds[name] = _load(place)
+                kinds[name] = _load(target)
             except ModuleNotFoundError as error:
                 if not missing(error):
                     raise
@@ -147,8 +147,8 @@ def dispatch(
     return parsed()
 
 
-def _load(place: str) -> Any:
-    module, _, name = place.partition(":")
+def _load(target: str) -> Any:
+    module, _, name = target.partition(":")
     return getattr(import_module(module), name)
 
 
@@ -162,8 +162,8 @@ def guarded(command: str, body: Callable[[], int | None]) -> int:
     Returns:
         The exit code.
     """
-    if shutil.get_terminal_size().columns < LEAST_COLUMNS:
-        os.environ["COLUMNS"] = str(LEAST_COLUMNS)
+    if shutil.get_terminal_size().columns < MIN_COLUMNS:
+        os.environ["COLUMNS"] = str(MIN_COLUMNS)
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed; the next file to be opened would take its place
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115

@@ -258,8 +258,8 @@ def _constructed(
     """The heads of a construction, the map of each, and the register, as one program."""
     construction = CONSTRUCTIONS[encoding]
     if exact and construction.exact is not None:
-        inside = (uniform_weight > 0) & (uniform_weight < 1)
-        uniform_weight = jnp.where(inside, uniform_weight, jnp.nan)
+        in_range = (uniform_weight > 0) & (uniform_weight < 1)
+        uniform_weight = jnp.where(in_range, uniform_weight, jnp.nan)
         if register:
             return register_construction(maps, geometry, uniform_weight)
         return *construction.exact(maps, geometry, uniform_weight), None

@@ -65,27 +65,27 @@ class SourceConvolution:
         """
         groups = as_integer(groups, "groups", 1)
         kernel, bias = check_kernel(kernel, bias, groups)
-        if any(jnp.iscomplexobj(part) for part in (kernel, bias) if part is not None):
+        if any(jnp.iscomplexobj(array) for array in (kernel, bias) if array is not None):
             raise ValueError("kernel or bias is complex, but attention takes real ones; split it")
         kernel = as_floats(kernel, "kernel")
         geometry = ConvolutionGeometry.of(kernel.shape[:-2], patch_size, stride, dilation)
-        outside = read_padding(padding, geometry.kernel_size, geometry.dilation, geometry.stride)
-        if outside.is_too_wide:
+        resolved = read_padding(padding, geometry.kernel_size, geometry.dilation, geometry.stride)
+        if resolved.is_too_wide:
             raise ValueError(
-                f"padding={outside.widths}, pixels (before, after) on each axis, is wider than the "
-                "kernel reaches, and makes more outputs than the image has pixels, before a stride "
-                "drops any, but attention gives one for each token of the image: expected at most "
-                f"{tuple(map(sum, outside.reach))} on both sides of an axis together (S.pad); pad "
-                "the images before the layer"
+                f"padding={resolved.widths}, pixels (before, after) on each axis, is wider than "
+                "the kernel reaches, and makes more outputs than the image has pixels, before a "
+                "stride drops any, but attention gives one for each token of the image: expected "
+                f"at most {tuple(map(sum, resolved.reach))} on both sides of an axis together "
+                "(S.pad); pad the images before the layer"
             )
-        before = tuple((sum(pair), 0) for pair in outside.reach)
-        if causal and (outside.fill, outside.widths) != ("ZEROS", before):
+        before = tuple((sum(pair), 0) for pair in resolved.reach)
+        if causal and (resolved.fill, resolved.widths) != ("ZEROS", before):
             raise ValueError(
-                f"causal=True with padding={outside}, but expected 'CAUSAL', whose outputs read "
+                f"causal=True with padding={resolved}, but expected 'CAUSAL', whose outputs read "
                 "nothing that comes later, on a sequence; pass padding='CAUSAL', or leave causal "
                 "out"
             )
-        filled = None if outside.is_zero_ring else outside
+        filled = None if resolved.is_zero_ring else resolved
         return cls(expand_groups(kernel, groups), bias, geometry, groups, filled, causal)
 
     @cached_property

@@ -64,11 +64,11 @@ def quadratic_construction(
     >>> heads.head_centers.tolist(), heads.pairs
     ([[-1.0, 0.0], [0.0, 0.0], [1.0, 0.0]], ((0, 0), (1, 0), (2, 0)))
     """
-    wide = score_dtype(maps)
+    dtype = score_dtype(maps)
     sharpness = one_hot_sharpness(maps.dtype) if alpha is None else alpha
     encoding = QuadraticGridEncoding(
-        tuple(jnp.full((len(axis),), sharpness, wide) for axis in geometry.axis_offsets),
-        tuple(jnp.asarray(np.array(axis), wide) for axis in geometry.axis_offsets),
+        tuple(jnp.full((len(axis),), sharpness, dtype) for axis in geometry.axis_offsets),
+        tuple(jnp.asarray(np.array(axis), dtype) for axis in geometry.axis_offsets),
         tuple(product(*(range(len(axis)) for axis in geometry.axis_offsets))),
     )
     return encoding, maps

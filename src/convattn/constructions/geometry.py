@@ -37,7 +37,7 @@ from convattn.operators.patches import Ring, check_ring
 from convattn.operators.shifts import Shift, axis_taps, axis_token_offsets
 
 # Pixels on an axis: beyond these sizes a layer would be too large to be made, or serve no image.
-MOST_STEPS = {"patch_size": 2**12, "stride": 2**20, "dilation": 2**20}
+MAX_STEPS = {"patch_size": 2**12, "stride": 2**20, "dilation": 2**20}
 
 
 @dataclass(frozen=True)
@@ -68,12 +68,12 @@ class ConvolutionGeometry:
         """Read sizes given as one integer or as one for each axis.
 
         Raises:
-            ValueError: For sizes that are not positive integers up to `MOST_STEPS`, one for each
+            ValueError: For sizes that are not positive integers up to `MAX_STEPS`, one for each
                 axis, and for a ring that is too wide.
         """
         axes = len(kernel_size)
-        given = {"patch_size": patch_size, "stride": stride, "dilation": dilation}
-        sizes = [per_axis(given[name], axes, name, most=MOST_STEPS[name]) for name in MOST_STEPS]
+        options = {"patch_size": patch_size, "stride": stride, "dilation": dilation}
+        sizes = [per_axis(options[name], axes, name, most=MAX_STEPS[name]) for name in MAX_STEPS]
         geometry = cls(tuple(kernel_size), *sizes)
         check_ring(geometry.ring, axes)
         return geometry
@@ -107,12 +107,12 @@ class ConvolutionGeometry:
     @property
     def output_pixels(self) -> tuple[range, ...]:
         """On each axis, the pixels of a patch that the layer computes."""
-        kept = [
+        ranges = [
             strided_output_pixels(p, s) for p, s in zip(self.patch_size, self.stride, strict=True)
         ]
-        if any(pixels is None for pixels in kept):
+        if any(pixels is None for pixels in ranges):
             return tuple(range(p) for p in self.patch_size)
-        return tuple(pixels for pixels in kept if pixels is not None)
+        return tuple(pixels for pixels in ranges if pixels is not None)
 
     @cached_property
     def tap_index(self) -> tuple[Int[np.ndarray, "offsets outputs inputs"], ...]:

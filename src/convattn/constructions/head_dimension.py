@@ -61,7 +61,7 @@ def split_heads(
     filled_dim = min(head_dim, max(1, *widths))  # what lies beyond is zero
     # For all heads at once: traced one by one, thousands of narrow heads take minutes.
     origins: list[int] = []
-    places: dict[bool, list[int]] = {True: [], False: []}  # of the heads cut by rows, by columns
+    positions: dict[bool, list[int]] = {True: [], False: []}  # of the heads cut by rows, by columns
     pieces: dict[bool, list[np.ndarray]] = {True: [], False: []}
     for head, support in enumerate(supports):
         rows, columns = np.flatnonzero(support.any(1)), np.flatnonzero(support.any(0))
@@ -69,19 +69,19 @@ def split_heads(
         spare = width_in if by_rows else width_out  # the number of no coordinate
         for chunk in chunks(rows if by_rows else columns, head_dim):
             filled = np.pad(chunk, (0, filled_dim - len(chunk)), constant_values=spare)
-            places[by_rows].append(len(origins))
+            positions[by_rows].append(len(origins))
             pieces[by_rows].append(filled)
             origins.append(head)
     parts = []
     for by_rows, width in ((True, width_in), (False, width_out)):
         coordinates = np.asarray(pieces[by_rows], int).reshape(-1, filled_dim)
-        own = np.asarray(origins, int)[places[by_rows]][:, None]
-        turned = maps if by_rows else maps.swapaxes(1, 2)
-        kept = jnp.pad(turned, ((0, 0), (0, 1), (0, 0)))[own, coordinates]
-        picked = jnp.asarray(coordinates[..., None] == np.arange(width)).astype(maps.dtype)
-        value, output = (picked, kept) if by_rows else (kept, picked)
+        own = np.asarray(origins, int)[positions[by_rows]][:, None]
+        oriented = maps if by_rows else maps.swapaxes(1, 2)
+        rows_of_maps = jnp.pad(oriented, ((0, 0), (0, 1), (0, 0)))[own, coordinates]
+        selection = jnp.asarray(coordinates[..., None] == np.arange(width)).astype(maps.dtype)
+        value, output = (selection, rows_of_maps) if by_rows else (rows_of_maps, selection)
         parts.append((value.swapaxes(1, 2), output))
-    order = np.argsort([*places[True], *places[False]])
+    order = np.argsort([*positions[True], *positions[False]])
     values, outputs = (jnp.concatenate(part)[order] for part in zip(*parts, strict=True))
     beyond = (0, head_dim - filled_dim)
     return (

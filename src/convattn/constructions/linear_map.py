@@ -82,7 +82,7 @@ class MapGeometry(NamedTuple):
         >>> place.padding(layer, (3,), (9,)), place.padding(layer, (5,), (9,))
         (((2, 0),), ((3, 1),))
         """
-        found, sizes = [], zip(image_size, self.outputs, layer.stride, strict=True)
+        padding, sizes = [], zip(image_size, self.outputs, layer.stride, strict=True)
         unread = [size - 1 - (count - 1) * stride for size, count, stride in sizes]
         if layer.padding is not None:
             widths = layer.padding.at(image_size, layer.stride)
@@ -92,8 +92,8 @@ class MapGeometry(NamedTuple):
             taps, step = axis_taps(kernel_size[axis]), layer.dilation[axis]
             before = self.widths[axis][0] - self.first[axis] - step * taps[0]
             read = (self.outputs[axis] - 1) * layer.stride[axis] + step * (len(taps) - 1) + 1
-            found.append((before, read + unread[axis] - size - before))
-        return tuple(found)
+            padding.append((before, read + unread[axis] - size - before))
+        return tuple(padding)
 
     def joined(
         self, layer: AttentionLayer, kernel_size: Sequence[int], tap: Sequence[int]
@@ -131,8 +131,8 @@ def filled_map(
 ) -> Float[Array, "*inputs_outputs in out"]:
     """L̃, from the pixels of the filled image; as `linear_map`."""
     image_size = tuple(image_size)
-    axes, place = len(layer.patch_size), image_grid(layer, image_size)
-    grid = place.grid
+    axes, image = len(layer.patch_size), image_grid(layer, image_size)
+    grid = image.grid
     require_score_room(layer, image_size)
     widths = [part.shape for part in (layer.value, layer.output) if part is not None]
     if widths:
@@ -144,10 +144,10 @@ def filled_map(
     weights = layer_weights(layer, grid, None)
     if weights.ndim == 4:
         weights = weights[0]
-    inner = np.ravel_multi_index(tuple(grid.query_positions.T), grid.keys)
-    wanted = [np.arange(side.start, side.stop, side.step) for side in place.wanted]
-    asked = np.ravel_multi_index(np.ix_(*wanted), grid.queries).ravel()
-    weights = weights[:, asked[:, None], inner]  # ring tokens are zero: they give nothing
+    interior = np.ravel_multi_index(tuple(grid.query_positions.T), grid.keys)
+    queries = [np.arange(side.start, side.stop, side.step) for side in image.wanted]
+    query_index = np.ravel_multi_index(np.ix_(*queries), grid.queries).ravel()
+    weights = weights[:, query_index[:, None], interior]  # ring tokens are zero: they give nothing
     maps = layer_maps(layer, weights.dtype)
     if maps is None:
         raise ValueError(
@@ -158,8 +158,8 @@ def filled_map(
     p_in, p_out = layer.patch_size, layer.output_patch_size
     in_channels = maps.shape[1] // math.prod(p_in)
     out_channels = maps.shape[2] // math.prod(p_out)
-    asked_sides = [len(side) for side in wanted]
-    linear = linear.reshape(*grid.queries, *asked_sides, *p_in, in_channels, *p_out, out_channels)
+    query_sides = [len(side) for side in queries]
+    linear = linear.reshape(*grid.queries, *query_sides, *p_in, in_channels, *p_out, out_channels)
     start_q, start_pin, start_pout = axes, 2 * axes, 3 * axes + 1
     order: list[int] = []
     for axis in range(axes):
@@ -168,9 +168,9 @@ def filled_map(
         order += [start_q + axis, start_pout + axis]
     order += [3 * axes, 4 * axes + 1]
     inputs = [n * p for n, p in zip(grid.queries, p_in, strict=True)]
-    outputs = [n * p for n, p in zip(asked_sides, p_out, strict=True)]
+    outputs = [n * p for n, p in zip(query_sides, p_out, strict=True)]
     linear = linear.transpose(order).reshape(*inputs, *outputs, in_channels, out_channels)
-    linear = linear[(slice(None),) * axes + kept_outputs(layer, place)]
+    linear = linear[(slice(None),) * axes + kept_outputs(layer, image)]
     around = MapGeometry.of(layer, image_size).around
     cut = [*((-before, -after, 0) for before, after in around), *((0, 0, 0),) * (axes + 2)]
     return lax.pad(linear, jnp.zeros((), linear.dtype), cut)
@@ -180,10 +180,10 @@ def convolution_map(
     layer: AttentionLayer, kernel: Float[Array, "*kernel in out"], image_size: Sequence[int]
 ) -> Float[Array, "*inputs_outputs in out"]:
     """The map of a convolution from the filled image of a layer, with its stride and dilation."""
-    place = MapGeometry.of(layer, image_size)
-    linear = jnp.zeros((*place.inputs, *place.outputs, *kernel.shape[-2:]), kernel.dtype)
+    geometry = MapGeometry.of(layer, image_size)
+    linear = jnp.zeros((*geometry.inputs, *geometry.outputs, *kernel.shape[-2:]), kernel.dtype)
     for tap in np.ndindex(*kernel.shape[:-2]):
-        where = place.joined(layer, kernel.shape[:-2], tap)
+        where = geometry.joined(layer, kernel.shape[:-2], tap)
         linear = linear if where is None else linear.at[where].set(kernel[tap])
     return linear
 

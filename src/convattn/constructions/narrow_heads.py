@@ -49,7 +49,7 @@ from convattn.operators.integers import as_integer
 from convattn.operators.shifts import Shift
 
 NONE = -1  # a place that is not taken
-LEAST_LIMIT = 2.0**20  # the largest weight of a limit form is more
+MIN_LIMIT_WEIGHT = 2.0**20  # the largest weight of a limit form is more
 Place = tuple[int, Any]  # a coordinate, and its coefficients by offset
 
 
@@ -113,19 +113,19 @@ def exact_layout(
         sharpness = [float(h % 2) for h in range(group)]
         if group > 1 and group % 2:
             sharpness[-1] = 2.0
-        held: list[list[Place]] = [[] for _ in range(group)]
-        for place, j in enumerate(singles, 2 * len(pairs)):
-            held[place % group].append((j, unit[offset]))
-            owed[j] -= sharpness[place % group] * unit[offset]
-        for place, j in enumerate(pairs):
-            a, b = 2 * place % group, (2 * place + 1) % group
+        assigned: list[list[Place]] = [[] for _ in range(group)]
+        for index, j in enumerate(singles, 2 * len(pairs)):
+            assigned[index % group].append((j, unit[offset]))
+            owed[j] -= sharpness[index % group] * unit[offset]
+        for index, j in enumerate(pairs):
+            a, b = 2 * index % group, (2 * index + 1) % group
             total = -unit[others[j]].sum(axis=0)
             first = (owed[j] - sharpness[b] * total) / (sharpness[a] - sharpness[b])
-            held[a].append((j, first))
-            held[b].append((j, total - first))
+            assigned[a].append((j, first))
+            assigned[b].append((j, total - first))
         own = unit[offset] * (offset != centre)
         rows += [own + x * unit[centre] for x in sharpness]
-        places += held
+        places += assigned
     return _packed(rows, places, head_dim)
 
 
@@ -146,13 +146,13 @@ def limit_layout(
     alone = [j for j in used(supports) if j not in read]
     rows, places = [], []
     for offset in away:
-        held: list[Place] = [(j, unit[offset] / epsilon) for j in used(supports[[offset]])]
-        group = -(-len(held) // head_dim)
-        room = group * head_dim - len(held)
-        held += [(j, unit[centre]) for j in alone[:room]]
+        assigned: list[Place] = [(j, unit[offset] / epsilon) for j in used(supports[[offset]])]
+        group = -(-len(assigned) // head_dim)
+        room = group * head_dim - len(assigned)
+        assigned += [(j, unit[centre]) for j in alone[:room]]
         alone = alone[room:]
         rows += [unit[centre] + epsilon * unit[offset]] * group
-        places += [held[head::group] for head in range(group)]
+        places += [assigned[head::group] for head in range(group)]
     base: list[Place] = [
         (j, unit[centre] - unit[away].T @ supports[away, j] / epsilon) for j in read
     ]
@@ -171,9 +171,9 @@ def used(supports: Bool[np.ndarray, "offsets coordinates"]) -> list[int]:
 def _packed(rows: list[Any], places: list[list[Place]], head_dim: int) -> NarrowHeads:
     coordinates = np.full((len(rows), head_dim), NONE)
     coefficients = np.zeros((len(rows), head_dim, len(rows[0])))
-    for head, held in enumerate(places):
-        for place, (j, numbers) in enumerate(held):
-            coordinates[head, place], coefficients[head, place] = j, numbers
+    for head, assigned in enumerate(places):
+        for index, (j, numbers) in enumerate(assigned):
+            coordinates[head, index], coefficients[head, index] = j, numbers
     return NarrowHeads(np.array(rows), coordinates, coefficients)
 
 
@@ -281,7 +281,7 @@ def price(encoding: MixtureEncoding, dtype: DTypeLike) -> str:
     ''
     """
     weights, roundoff = np.asarray(encoding.weights, np.float64), float(jnp.finfo(dtype).eps) / 2
-    if weights.max() < LEAST_LIMIT:
+    if weights.max() < MIN_LIMIT_WEIGHT:
         return ""
     rows = [row[row > 0] for row in weights]
     epsilon = min((row.min() / row.max() for row in rows if len(row)), default=1.0)

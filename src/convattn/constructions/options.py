@@ -86,7 +86,7 @@ def read_options(
             )
         _require_positive(sharpness, "sharpness", score_dtype)
     require_uniform_weight(uniform_weight, score_dtype)
-    if not (exact and construction.has_uniform_weight) and _is_given(uniform_weight):
+    if not (exact and construction.has_uniform_weight) and _is_set(uniform_weight):
         raise ValueError(
             f"uniform_weight={uniform_weight} was given, but only the exact form of "
             "encoding='bias' has one; leave it out, or take that form"
@@ -185,7 +185,7 @@ def _one_number(parameter: Number, name: str, dtype: DTypeLike) -> float | None:
         return float(np.asarray(parameter).astype(dtype))
 
 
-def _is_given(uniform_weight: Number) -> bool:
+def _is_set(uniform_weight: Number) -> bool:
     return isinstance(uniform_weight, Array) or uniform_weight != UNIFORM_WEIGHT
 
 
@@ -200,14 +200,14 @@ def _require_usual(
     """Refuse what the layers of the fewest heads do not have."""
     unusual = {
         f"encoding={encoding!r}": (encoding != "bias", "'bias'"),
-        f"uniform_weight={uniform_weight}": (_is_given(uniform_weight), str(UNIFORM_WEIGHT)),
+        f"uniform_weight={uniform_weight}": (_is_set(uniform_weight), str(UNIFORM_WEIGHT)),
         f"sharpness={sharpness}": (sharpness is not None, "None"),
         "form='limit'": (not exact and head_dim is None, "'exact'"),
         f"border={border!r}": (border != "zeros", "'zeros'"),
     }
-    for given, (is_unusual, expected) in unusual.items():
+    for option, (is_unusual, expected) in unusual.items():
         if is_unusual:
             raise ValueError(
-                f"{given} with num_heads='min', but expected {expected}: its heads are mixtures "
+                f"{option} with num_heads='min', but expected {expected}: its heads are mixtures "
                 "of offsets, at finite scores; leave it out"
             )

@@ -93,18 +93,18 @@ def attention_to_conv(
     """
     axes = len(layer.patch_size)
     taps = per_axis(kernel_size, axes, "kernel_size")
-    given = image_size if isinstance(image_size, int | np.integer) else tuple(image_size)
-    sides = per_axis(given, axes, "image_size")
+    sizes = image_size if isinstance(image_size, int | np.integer) else tuple(image_size)
+    sides = per_axis(sizes, axes, "image_size")
     if any(n % p for n, p in zip(sides, layer.patch_size, strict=True)):
         raise ValueError(
             f"image_size={sides}, but patches of size {layer.patch_size} should divide it"
         )
     _require_reach(layer, taps)
-    linear, place = filled_map(layer, sides), MapGeometry.of(layer, sides)
+    linear, geometry = filled_map(layer, sides), MapGeometry.of(layer, sides)
     in_channels, out_channels = linear.shape[-2:]
     kernel = jnp.zeros((*taps, in_channels, out_channels), linear.dtype)
     for tap in np.ndindex(*taps):
-        where = place.joined(layer, taps, tap)
+        where = geometry.joined(layer, taps, tap)
         if where is None:
             raise ValueError(
                 f"image_size={sides} has no pair of pixels that tap {tap} of a kernel of size "
@@ -132,7 +132,7 @@ def residual_of(
     Args:
         linear: The layer's `filled_map`.
     """
-    axes, place = len(layer.patch_size), MapGeometry.of(layer, image_size)
+    axes, geometry = len(layer.patch_size), MapGeometry.of(layer, image_size)
     bias_gap = jnp.zeros((), linear.dtype)
     if layer.bias is not None:
         by_pixel = layer.bias.reshape(-1, linear.shape[-1]).astype(linear.dtype)
@@ -146,7 +146,7 @@ def residual_of(
         jnp.abs(gap).sum(axis=inputs_axes).max(),
         bias_gap,
         layer.content is not None,
-        place.padding(layer, kernel.shape[:-2], image_size),
+        geometry.padding(layer, kernel.shape[:-2], image_size),
     )
 
 

@@ -44,7 +44,7 @@ from convattn.encodings.mixture import MixtureEncoding
 from convattn.encodings.quadratic import QuadraticEncoding
 from convattn.encodings.quadratic_grid import QuadraticGridEncoding
 
-SHARES = (1.0, 3.0)  # σ_0 and σ_1, for which all factors are powers of two: c = -1, 2
+SIGMAS = (1.0, 3.0)  # σ_0 and σ_1, for which all factors are powers of two: c = -1, 2
 
 
 def register_construction(
@@ -65,16 +65,16 @@ def register_construction(
     [-2.0, -4.0, -6.0, 4.0, 8.0, 12.0]
     """
     dtype = score_dtype(maps)
-    epsilon, wide = jnp.asarray(uniform_weight, dtype), maps.astype(dtype)
-    totals = [1 + share for share in SHARES]
-    gap = SHARES[1] - SHARES[0]
+    epsilon, float_maps = jnp.asarray(uniform_weight, dtype), maps.astype(dtype)
+    totals = [1 + sigma for sigma in SIGMAS]
+    gap = SIGMAS[1] - SIGMAS[0]
     factors = jnp.asarray([-totals[0] / gap, totals[1] / gap], dtype) / (1 - epsilon)
     weights = jnp.asarray(totals, dtype) * ((1 - epsilon) / epsilon)
     encoding = MixtureEncoding(
         jnp.kron(weights[:, None], jnp.eye(geometry.heads, dtype=dtype)), geometry.offsets
     )
-    register = Register(jnp.repeat(jnp.log(jnp.asarray(SHARES, dtype)), geometry.heads), True)
-    blocks = jnp.concatenate([factor * wide for factor in factors])
+    register = Register(jnp.repeat(jnp.log(jnp.asarray(SIGMAS, dtype)), geometry.heads), True)
+    blocks = jnp.concatenate([factor * float_maps for factor in factors])
     return encoding, blocks.astype(maps.dtype), register
 
 

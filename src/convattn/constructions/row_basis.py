@@ -28,10 +28,10 @@ def exact_entries(kernel: Any) -> Shaped[np.ndarray, "*taps in out"]:
     >>> exact_entries([[[1]], [[0.25]]]).ravel().tolist()
     [Fraction(1, 1), Fraction(1, 4)]
     """
-    given = concrete_kernel(kernel)
-    entries = np.empty(given.size, object)
-    entries[:] = [Fraction(entry) for entry in given.ravel().tolist()]
-    return entries.reshape(given.shape)
+    array = concrete_kernel(kernel)
+    entries = np.empty(array.size, object)
+    entries[:] = [Fraction(entry) for entry in array.ravel().tolist()]
+    return entries.reshape(array.shape)
 
 
 def concrete_kernel(kernel: Any) -> Shaped[np.ndarray, "*taps in out"]:
@@ -44,13 +44,13 @@ def concrete_kernel(kernel: Any) -> Shaped[np.ndarray, "*taps in out"]:
     [1.0, 0.25]
     """
     try:
-        given = np.asarray(kernel)
-        if given.dtype.kind == "V":  # the half types that NumPy does not know itself
-            given = given.astype(np.float64)
-        bad = ~np.isfinite(given) if given.dtype.kind in "fc" else np.zeros(given.shape, bool)
-        plain = given.dtype.kind in "biu" or given.dtype in (np.float16, np.float32, np.float64)
+        array = np.asarray(kernel)
+        if array.dtype.kind == "V":  # the half types that NumPy does not know itself
+            array = array.astype(np.float64)
+        bad = ~np.isfinite(array) if array.dtype.kind in "fc" else np.zeros(array.shape, bool)
+        plain = array.dtype.kind in "biu" or array.dtype in (np.float16, np.float32, np.float64)
         if not plain and not bad.any():
-            for entry in given.ravel().tolist():
+            for entry in array.ravel().tolist():
                 Fraction(entry)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(
@@ -60,16 +60,16 @@ def concrete_kernel(kernel: Any) -> Shaped[np.ndarray, "*taps in out"]:
     if bad.any():
         first = tuple(int(index) for index in np.argwhere(bad)[0])
         raise ValueError(
-            f"kernel has {'NaN' if np.isnan(given[first]) else 'an infinity'} at index {first}, "
+            f"kernel has {'NaN' if np.isnan(array[first]) else 'an infinity'} at index {first}, "
             f"{int(bad.sum())} non-finite entries in all, but every entry must be finite; look for "
             "a diverged training run or an overflow on cast"
         )
-    if given.ndim not in (3, 4) or 0 in given.shape:
+    if array.ndim not in (3, 4) or 0 in array.shape:
         raise ValueError(
-            f"kernel.shape={given.shape}, but expected 3 axes (K, in, out) or 4 (K, K, in, "
+            f"kernel.shape={array.shape}, but expected 3 axes (K, in, out) or 4 (K, K, in, "
             "out), none of them empty"
         )
-    return given
+    return array
 
 
 def distinct_rows(
@@ -99,9 +99,9 @@ def distinct_rows(
         shape[axis], shape[axes + axis] = index.shape
         picks.append(index.reshape(shape))
         counts = np.multiply.outer(counts, p - np.abs(between))
-    found = np.moveaxis(padded[tuple(picks)], range(axes, 2 * axes), range(axes + 2, 2 * axes + 2))
+    rows = np.moveaxis(padded[tuple(picks)], range(axes, 2 * axes), range(axes + 2, 2 * axes + 2))
     repeated = np.repeat(counts.reshape(-1), prod(kernel.shape[-2:]))
-    return found.reshape(-1, geometry.heads), repeated
+    return rows.reshape(-1, geometry.heads), repeated
 
 
 def is_clearly_of_full_rank(
@@ -140,23 +140,23 @@ def row_basis(
     """
     width = rows.shape[1]
     order = range(width) if order is None else order
-    whole = set()
+    integer_rows = set()
     for row in rows[:, list(order)].tolist():
         common = lcm(*(Fraction(entry).denominator for entry in row))
         line = tuple(int(entry * common) for entry in row)
         if any(line):
-            whole.add(line)
-    if not whole:
+            integer_rows.add(line)
+    if not integer_rows:
         return np.empty((0, width), object), ()
-    reduced, denominator, rank = flint.fmpz_mat(sorted(whole)).rref()
-    found = {}  # from the pivot to the row
+    reduced, denominator, rank = flint.fmpz_mat(sorted(integer_rows)).rref()
+    row_of_pivot = {}
     for r in range(rank):
         row = np.empty(width, object)
         row[list(order)] = [Fraction(int(reduced[r, c]), int(denominator)) for c in range(width)]
-        found[next(order[c] for c in range(width) if reduced[r, c] != 0)] = row
-    pivots = tuple(sorted(found))
+        row_of_pivot[next(order[c] for c in range(width) if reduced[r, c] != 0)] = row
+    pivots = tuple(sorted(row_of_pivot))
     basis = np.empty((rank, width), object)
-    basis[:] = [found[pivot] for pivot in pivots]
+    basis[:] = [row_of_pivot[pivot] for pivot in pivots]
     return basis, pivots
 
 

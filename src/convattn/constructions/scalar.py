@@ -38,7 +38,7 @@ from convattn.operators.roundoff import one_hot_sharpness
 # Beyond so many offsets no dtype will do. The leading term of the middle L_δ at the largest node is
 # (T + 1)^T / (⌊T/2⌋! ⌈T/2⌉!), at least half of that in the limit form, and κ is no less. It grows
 # with T, and at T = 24 it exceeds 2⁴⁷, while κ ≤ 2⁴⁶ is asked for in float64.
-MOST_OFFSETS = 24
+MAX_OFFSETS = 24
 
 
 def scalar_bases(count: int) -> tuple[int, ...]:
@@ -130,13 +130,13 @@ def refuse_ill_conditioned(count: int, exact: bool, dtype: DTypeLike) -> None:
     """Refuse where κ·u > 2⁻⁷: less than two decimal digits would be right.
 
     u is the unit roundoff of `dtype`, in which the maps are stored. κ takes T³ rational operations,
-    so beyond `MOST_OFFSETS` that many offsets stand in for T.
+    so beyond `MAX_OFFSETS` that many offsets stand in for T.
 
     Raises:
         ValueError: With the numbers and what to use instead.
     """
     roundoff = float(jnp.finfo(dtype).eps) / 2
-    amplification = float(rounding_amplification(min(count, MOST_OFFSETS), exact))
+    amplification = float(rounding_amplification(min(count, MAX_OFFSETS), exact))
     if amplification * roundoff > 2.0**-7:
         raise ValueError(
             f"encoding='scalar' reads {count} offsets and amplifies rounding by "

@@ -40,8 +40,8 @@ def tied_layer(
     dtype = score_dtype(kernel)
     require_uniform_weight(uniform_weight, dtype)
     geometry = ConvolutionGeometry.of(kernel.shape[:-2], 1, stride, dilation)
-    outside = read_padding(padding, geometry.kernel_size, geometry.dilation, geometry.stride)
-    filled = None if outside.is_zero_ring else outside
+    resolved = read_padding(padding, geometry.kernel_size, geometry.dilation, geometry.stride)
+    filled = None if resolved.is_zero_ring else resolved
     convolution = SourceConvolution(kernel, None, geometry, padding=filled)
     table = jnp.asarray(np.eye(geometry.heads + 1, geometry.heads, dtype=dtype))
     weight = jnp.asarray(uniform_weight, dtype)

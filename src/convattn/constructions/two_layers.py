@@ -131,8 +131,8 @@ class TwoLayers:
         assert isinstance(self.first.encoding, BiasEncoding)
         assert self.second.output is not None
         uniform_weight = jnp.asarray(self.first.encoding.uniform_weight)
-        share = uniform_weight / (1 - uniform_weight)
-        gamma = (keys[0] + sum(self.first.ring[0])) / keys[0] + share
+        ratio = uniform_weight / (1 - uniform_weight)
+        gamma = (keys[0] + sum(self.first.ring[0])) / keys[0] + ratio
         output = self.second.output
         last = (output[-1].astype(gamma.dtype) * (1 + 1 / gamma)).astype(output.dtype)
         return replace(self.second, output=output.at[-1].set(last))

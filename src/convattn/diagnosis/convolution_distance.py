@@ -85,21 +85,21 @@ def convolution_distance(
             f"attention.shape={attention.shape} and value_gram.shape={value_gram.shape}, but "
             "expected [heads, rows, columns, rows, columns] and [heads, heads]"
         )
-    whole, taps = attention.astype(np.float64), per_axis(kernel_size, 2, "kernel_size")
+    maps, taps = attention.astype(np.float64), per_axis(kernel_size, 2, "kernel_size")
     if queries == "inside":
         counted = np.zeros(sides[:2], bool)
         counted[np.ix_(*inside_queries(sides[:2], taps, dilation))] = True
-        whole = np.where(counted[..., None, None], whole, 0)
-    nearest = tap_means(whole, taps, dilation, queries)
-    gap = whole - nearest
-    size, distance, kept = (
-        squared_norm(part, value_gram.astype(np.float64)) for part in (whole, gap, nearest)
+        maps = np.where(counted[..., None, None], maps, 0)
+    nearest = tap_means(maps, taps, dilation, queries)
+    gap = maps - nearest
+    size, distance, nearest_size = (
+        squared_norm(array, value_gram.astype(np.float64)) for array in (maps, gap, nearest)
     )
-    norms, gaps = (np.sqrt(np.sum(part**2, axis=(1, 2, 3, 4))) for part in (whole, gap))
+    norms, gaps = (np.sqrt(np.sum(array**2, axis=(1, 2, 3, 4))) for array in (maps, gap))
     if not size:
         relative, fraction = 0.0, 1.0
     else:
-        relative, fraction = float(np.sqrt(distance / size)), float(kept / size)
+        relative, fraction = float(np.sqrt(distance / size)), float(nearest_size / size)
     return ConvolutionDistance(relative, fraction, gaps / np.where(norms > 0, norms, 1))
 
 
@@ -113,7 +113,7 @@ def tap_means(
     sides = attention.shape[1:3]
     steps = per_axis(dilation, 2, "dilation")
     common = inside_queries(sides, kernel_size, dilation) if queries == "inside" else None
-    found = np.zeros_like(attention)
+    means = np.zeros_like(attention)
     for tap in product(*(axis_taps(size) for size in kernel_size)):
         shifts = tap[0] * steps[0], tap[1] * steps[1]
         rows, columns = common or (
@@ -131,8 +131,8 @@ def tap_means(
             rows[:, None] + shifts[0],
             columns[None, :] + shifts[1],
         )
-        found[where] = attention[where].mean(axis=(1, 2), keepdims=True)
-    return found
+        means[where] = attention[where].mean(axis=(1, 2), keepdims=True)
+    return means
 
 
 def inside_queries(

@@ -8,12 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from convattn.diagnosis.picture import LEAST_WIDTH, new_figure, require_matplotlib
+from convattn.diagnosis.picture import MIN_WIDTH, new_figure, require_matplotlib
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.application import as_layer, attention_maps
 from convattn.operators.integers import per_axis
 
-PANEL, MOST_PANELS = 1.5, 6
+PANEL, MAX_PANELS = 1.5, 6
 CAPTION = "The square is the query. Colours are the attention, on a scale of square roots."
 
 
@@ -71,17 +71,17 @@ def plot_heads(
         if image_size is not None or images is not None:
             raise ValueError("image_size or images were given, but go with an AttentionLayer only")
     rows, columns = maps.shape[1:3]
-    place = [rows // 2, columns // 2]
+    token = [rows // 2, columns // 2]
     if query is not None:
         query = tuple(np.atleast_1d(query).tolist())
-        place = [index // side for index, side in zip(query, patch, strict=False)]
-        if len(query) != 2 or not (0 <= place[0] < rows and 0 <= place[1] < columns):
+        token = [index // side for index, side in zip(query, patch, strict=False)]
+        if len(query) != 2 or not (0 <= token[0] < rows and 0 <= token[1] < columns):
             unit = "tokens" if patch == (1, 1) else "pixels"
             raise ValueError(
                 f"query={tuple(query)}, but expected a row from 0 to {rows * patch[0] - 1} and a "
                 f"column from 0 to {columns * patch[1] - 1}, in {unit}"
             )
-    return draw_heads(maps[:, place[0], place[1]], (place[0], place[1]), title)
+    return draw_heads(maps[:, token[0], token[1]], (token[0], token[1]), title)
 
 
 def _pixel_maps(
@@ -96,8 +96,8 @@ def _pixel_maps(
     weights, ring = attention_maps(layer, size if images is None else jnp.asarray(images))
     maps = np.asarray(weights, np.float64)
     maps = maps.mean(axis=0) if layer.content is not None else maps
-    inside = (slice(before, -after or None) for before, after in ring)
-    return maps[(..., *inside)]
+    interior = (slice(before, -after or None) for before, after in ring)
+    return maps[(..., *interior)]
 
 
 def draw_heads(
@@ -108,10 +108,10 @@ def draw_heads(
     from matplotlib.patches import Rectangle
 
     heads, rows, columns = maps.shape
-    across = min(heads, MOST_PANELS)
+    across = min(heads, MAX_PANELS)
     down = math.ceil(heads / across)
     height = PANEL * min(max(rows / columns, 0.3), 3) + 0.25
-    width = max(PANEL * across + 0.9, LEAST_WIDTH)
+    width = max(PANEL * across + 0.9, MIN_WIDTH)
     figure = new_figure(width, height * down, title=title, caption=CAPTION)
     panels = list(figure.subplots(down, across, squeeze=False).flat)
     scale = PowerNorm(0.5, vmin=0, vmax=max(float(maps.max()), 1e-12))

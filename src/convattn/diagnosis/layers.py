@@ -76,38 +76,39 @@ def layer_attention(
         raise ValueError(f"{layer!r} was given no images, but expected {needed}")
     if not layer.heads:
         raise ValueError(f"{layer!r} has no heads, but expected at least one")
-    seen: Any = image_size
+    source: Any = image_size
     if images is not None:
-        seen = images = images.astype(jax.dtypes.canonicalize_dtype(np.float64))
-    found = attention_maps(layer, seen) if images is None else compiled_maps(layer, seen)
-    weights = np.asarray(found.weights, np.float64)
+        source = images = images.astype(jax.dtypes.canonicalize_dtype(np.float64))
+    attend = attention_maps if images is None else compiled_maps
+    maps_and_ring = attend(layer, source)
+    weights = np.asarray(maps_and_ring.weights, np.float64)
     weights = weights[None].repeat(2, axis=0) if layer.content is None else weights
     grid = (weights.shape[2], weights.shape[3])
-    ring = found.ring
+    ring = maps_and_ring.ring
     if layer.padding is not None:  # the queries' own places, those under the kernel's centre
         axes = layer.filled_axes((image_size or ()) if images is None else images.shape[1:3])
         starts = (axis.wanted.start for axis in axes)
         sides = zip(starts, grid, weights.shape[4:], strict=True)
         ring = tuple((start, keys - start - own) for start, own, keys in sides)
     above, below, left, right = (int(count) for side in ring for count in side)
-    outside = np.pad(np.zeros(grid, bool), ((above, below), (left, right)), constant_values=True)
-    order = np.argsort(~outside.ravel(), kind="stable")
+    is_padding = np.pad(np.zeros(grid, bool), ((above, below), (left, right)), constant_values=True)
+    order = np.argsort(~is_padding.ravel(), kind="stable")
 
     def flat(weights: np.ndarray) -> np.ndarray:
-        found = weights.reshape(*weights.shape[:2], math.prod(grid), -1)
-        found = found[..., order] if outside.any() else found
+        flattened = weights.reshape(*weights.shape[:2], math.prod(grid), -1)
+        flattened = flattened[..., order] if is_padding.any() else flattened
         if layer.register is None:
-            return found
-        rest = np.maximum(1 - found.sum(axis=-1, keepdims=True), 0)
-        return np.concatenate([rest, found], axis=-1)
+            return flattened
+        rest = np.maximum(1 - flattened.sum(axis=-1, keepdims=True), 0)
+        return np.concatenate([rest, flattened], axis=-1)
 
-    seen = flat(weights)
-    at_mean = seen[:1]
+    attention = flat(weights)
+    at_mean = attention[:1]
     if layer.content is not None and images is not None and len(images) > 1:
         mean = images.mean(axis=0, keepdims=True)
         at_mean = flat(np.asarray(compiled_maps(layer, mean).weights, np.float64))
-    maps = linear_maps(layer, outside.size)
-    return LayerAttention("layer 1", grid, seen, at_mean[0], maps)
+    maps = linear_maps(layer, is_padding.size)
+    return LayerAttention("layer 1", grid, attention, at_mean[0], maps)
 
 
 def linear_maps(
@@ -167,8 +168,8 @@ def swin_layers(file: WeightsFile) -> list[LayerAttention]:
     """
     blocks: dict[str, set[str]] = {}
     for name in file.arrays:
-        if found := SWIN.fullmatch(name):
-            blocks.setdefault(found["block"], set()).add(found["part"])
+        if match := SWIN.fullmatch(name):
+            blocks.setdefault(match["block"], set()).add(match["part"])
     layers, problems = [], []
     for block, parts in blocks.items():
         names = next(
@@ -181,26 +182,28 @@ def swin_layers(file: WeightsFile) -> list[LayerAttention]:
             continue
         value, output, table = (file.floats(f"{block}.{part}") for part in names)
         side = (math.isqrt(len(table)) + 1) // 2
-        wide, heads = (array.shape[-1] if array.ndim == 2 else 0 for array in (output, table))
-        if (2 * side - 1) ** 2 != len(table) or not heads or wide % heads:
+        width, heads = (array.shape[-1] if array.ndim == 2 else 0 for array in (output, table))
+        if (2 * side - 1) ** 2 != len(table) or not heads or width % heads:
             problems.append(
                 f"{block}.{names[2]} has shape {table.shape}, expected ((2w - 1)², heads), "
-                f"with heads that divide {wide}"
+                f"with heads that divide {width}"
             )
-        elif value.shape not in ((wide, wide), (3 * wide, wide)) or output.shape != (wide, wide):
+        elif (value.shape not in ((width, width), (3 * width, width))) or (
+            output.shape != (width, width)
+        ):
             problems.append(
                 f"{block}.{names[0]} and {names[1]} have shapes {value.shape} and {output.shape}, "
-                f"expected {wide} columns and rows, or three times the rows"
+                f"expected {width} columns and rows, or three times the rows"
             )
         else:
-            held = sum(map(np.size, file.arrays.values()))
-            require_room(heads * side**4, held, f"the attention of {block}")
-            require_room(heads * wide**2, held, f"the maps of {block}")
-            values = value[-wide:].reshape(heads, -1, wide).swapaxes(1, 2)
-            maps = values @ output.T.reshape(heads, -1, wide)
+            stored = sum(map(np.size, file.arrays.values()))
+            require_room(heads * side**4, stored, f"the attention of {block}")
+            require_room(heads * width**2, stored, f"the maps of {block}")
+            values = value[-width:].reshape(heads, -1, width).swapaxes(1, 2)
+            maps = values @ output.T.reshape(heads, -1, width)
             bias = relative_bias(table, (side, side), 0)
-            seen = softmax(bias, axis=-1)
-            layers.append(LayerAttention(block, (side, side), seen[None], seen, maps))
+            attention = softmax(bias, axis=-1)
+            layers.append(LayerAttention(block, (side, side), attention[None], attention, maps))
     refuse(problems, f"the tensors of {file.name} are not those of a Swin transformer")
     return layers
 
@@ -218,9 +221,9 @@ def relative_bias(
     [[[1.0, 0.0], [2.0, 1.0]]]
     """
     height, width = grid
-    places = np.stack(np.divmod(np.arange(height * width), width), axis=1)
-    between = places[:, None] - places[None] + (height - 1, width - 1)
-    rows = np.full((others + len(places),) * 2, len(table) - 1)
+    positions = np.stack(np.divmod(np.arange(height * width), width), axis=1)
+    between = positions[:, None] - positions[None] + (height - 1, width - 1)
+    rows = np.full((others + len(positions),) * 2, len(table) - 1)
     rows[others:, others:] = between[..., 0] * (2 * width - 1) + between[..., 1]
     rows[:others, others:] = len(table) - 3
     rows[others:, :others] = len(table) - 2

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-LEAST_QUERIES = 0.25
+MIN_QUERIES = 0.25
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,8 @@ def measure_heads(
         grid: H, W.
 
     >>> uniform = np.full((1, 1, 4, 4), 0.25)  # one head on 2 × 2 tokens
-    >>> found = measure_heads(uniform, (2, 2))
-    >>> found.relative_entropy.tolist(), found.distance.round(4).tolist()  # (2 + √2)/4
+    >>> measures = measure_heads(uniform, (2, 2))
+    >>> measures.relative_entropy.tolist(), measures.distance.round(4).tolist()  # (2 + √2)/4
     ([1.0], [0.8536])
     """
     attention = require_probabilities(attention, grid)
@@ -90,7 +90,7 @@ def measure_heads(
         weights = sums / sums.sum(axis=1, keepdims=True)
     distance, center, covariance = moments(weights, shifts)
     entropy = np.maximum(entropies(rows).mean(axis=(0, 2)), 0)
-    by_shift = np.where(counts >= LEAST_QUERIES * tokens, sums / np.maximum(counts, 1), -1)
+    by_shift = np.where(counts >= MIN_QUERIES * tokens, sums / np.maximum(counts, 1), -1)
     best = by_shift.argmax(axis=1)
     return HeadMeasures(
         distance=distance,
@@ -113,8 +113,8 @@ def moments(
 ]:
     """Mean distance, centre and covariance of distributions of shifts.
 
-    >>> found = moments(np.array([[0.5, 0.5]]), np.array([[0, 0], [0, 4]]))
-    >>> [each.tolist() for each in found]
+    >>> result = moments(np.array([[0.5, 0.5]]), np.array([[0, 0], [0, 4]]))
+    >>> [each.tolist() for each in result]
     [[2.0], [[0.0, 2.0]], [[[0.0, 0.0], [0.0, 4.0]]]]
     """
     center = weights @ shifts
@@ -159,10 +159,10 @@ def wrong_row(attention: Float[np.ndarray, "*queries keys"]) -> str | None:
     wrong = ~(np.abs(sums - 1) <= 1e-3) | ~(attention >= 0).all(axis=-1)
     if not wrong.any():
         return None
-    place = tuple(int(index) for index in np.argwhere(wrong)[0])
+    row = tuple(int(index) for index in np.argwhere(wrong)[0])
     return (
-        f"attention{list(place)} has the sum {sums[place]:.6g} and the least entry "
-        f"{attention[place].min():.6g}, but every row should be probabilities with the sum 1"
+        f"attention{list(row)} has the sum {sums[row]:.6g} and the least entry "
+        f"{attention[row].min():.6g}, but every row should be probabilities with the sum 1"
     )
 
 

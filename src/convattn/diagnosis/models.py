@@ -67,17 +67,20 @@ def diagnose(
     >>> import convattn as ca
     >>> kernel = np.ones((3, 3, 1, 1), np.float32)
     >>> layer = ca.conv_to_attention(kernel, form="limit")  # nine one-hot heads
-    >>> found = diagnose(layer, image_size=5).layers[0]
-    >>> found.heads.one_shift.tolist() == [1.0] * 9, found.heads.shift[0].tolist()
+    >>> measured = diagnose(layer, image_size=5).layers[0]
+    >>> measured.heads.one_shift.tolist() == [1.0] * 9, measured.heads.shift[0].tolist()
     (True, [-1, -1])
-    >>> found.convolution.relative, found.convolution.whole.limit  # a kernel of rank 1, nonnegative
+    >>> convolution = measured.convolution
+    >>> convolution.relative, convolution.whole.limit  # a kernel of rank 1, nonnegative
     (0.0, 1)
     """
     if images is not None and image_size is not None:
         raise ValueError("images and image_size were both given, but the images say their size")
     of_state_dict = {"heads": heads, "rotary": rotary, "norm_epsilon": norm_epsilon}
-    found = read_attention(model, image_size=image_size, activation=activation, **of_state_dict)
-    return measure_model(found, images, kernel_size=kernel_size, layers=layers)
+    attention_model = read_attention(
+        model, image_size=image_size, activation=activation, **of_state_dict
+    )
+    return measure_model(attention_model, images, kernel_size=kernel_size, layers=layers)
 
 
 def measure_model(
@@ -106,35 +109,35 @@ def _uniform(grid: tuple[int, int], kernel_size: int | Sequence[int]) -> str:
     """What the measures would be if the heads chose nothing."""
     tokens = grid[0] * grid[1]
     attention = np.full((1, 1, tokens, tokens), 1 / tokens)
-    found = measure_heads(attention, grid)
+    measures = measure_heads(attention, grid)
     nearest = nearest_convolution(attention[0].reshape(1, *grid, *grid), None, kernel_size)
     return (
-        f"Uniform attention on {grid[0]} × {grid[1]} tokens: distance {found.distance[0]:.2f}, "
-        f"entropy {found.entropy[0]:.2f}, spread {found.spread[0]:.2f}, one shift "
+        f"Uniform attention on {grid[0]} × {grid[1]} tokens: distance {measures.distance[0]:.2f}, "
+        f"entropy {measures.entropy[0]:.2f}, spread {measures.spread[0]:.2f}, one shift "
         f"{1 / tokens:.2g}, to conv {nearest.heads[0]:.2f}."
     )
 
 
 def _read_images(images: Any) -> np.ndarray:
     """Images as a model takes them, in float64; others are refused."""
-    found = np.asarray(images)
-    if found.ndim != 4 or not len(found) or found.dtype.kind != "f":
-        hint = "; bytes are normalised by (images / 255 - mean) / std" * (found.dtype.kind in "iu")
+    array = np.asarray(images)
+    if array.ndim != 4 or not len(array) or array.dtype.kind != "f":
+        hint = "; bytes are normalised by (images / 255 - mean) / std" * (array.dtype.kind in "iu")
         raise ValueError(
-            f"images have shape {found.shape} and dtype {found.dtype}, but expected floats "
+            f"images have shape {array.shape} and dtype {array.dtype}, but expected floats "
             f"[images, height, width, channels], at least one image{hint}"
         )
-    if not np.isfinite(found).all():
+    if not np.isfinite(array).all():
         raise ValueError("images have entries that are not finite; every pixel must be a number")
-    return found.astype(np.float64)
+    return array.astype(np.float64)
 
 
 def _chosen(
-    found: Iterable[LayerAttention], layers: Sequence[int] | None
+    all_layers: Iterable[LayerAttention], layers: Sequence[int] | None
 ) -> Iterator[tuple[int, LayerAttention]]:
     """Those with the numbers that are wanted, none of which may be beyond the last."""
     count = 0
-    for count, layer in enumerate(found, 1):
+    for count, layer in enumerate(all_layers, 1):
         if layers is None or count in layers:
             yield count, layer
     wrong = [number for number in layers or () if not 1 <= number <= count]
@@ -150,8 +153,8 @@ def measure_layer(
     tokens = math.prod(layer.grid)
     heads = measure_heads(layer.attention, layer.grid)
     mean, at_mean = (
-        each[:, -tokens:, -tokens:].reshape(-1, rows, columns, rows, columns)
-        for each in (layer.attention.mean(axis=0), layer.at_mean)
+        maps[:, -tokens:, -tokens:].reshape(-1, rows, columns, rows, columns)
+        for maps in (layer.attention.mean(axis=0), layer.at_mean)
     )
     nearest = nearest_convolution(at_mean, layer.maps, kernel_size)
     return LayerDiagnosis(number, layer.name, layer.grid, heads, nearest, mean)

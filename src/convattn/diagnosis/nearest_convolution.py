@@ -100,10 +100,10 @@ def nearest_convolution(
     Singular values of at most 2⁻⁵² max(K², heads) √(Σ σ²) count as zero: they are rounding.
 
     >>> eye = np.eye(9).reshape(1, 3, 3, 3, 3)  # one head that looks at the query itself
-    >>> found = nearest_convolution(eye, np.ones((1, 2, 2)))
-    >>> found.relative, found.whole
+    >>> nearest = nearest_convolution(eye, np.ones((1, 2, 2)))
+    >>> nearest.relative, nearest.whole
     (0.0, KernelCount(rank=1, limit=1, exact=2, claim='S.kernel'))
-    >>> found.taps[0].tolist(), found.norms[1].tolist()  # of four ones
+    >>> nearest.taps[0].tolist(), nearest.norms[1].tolist()  # of four ones
     ([[0.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 0.0]], [0.0, 2.0, 0.0])
     """
     rows_size, columns_size = per_axis(kernel_size, 2, "kernel_size")
@@ -142,8 +142,8 @@ def triangular_factor(maps: Float[np.ndarray, "heads in out"]) -> Float[np.ndarr
     factor = np.zeros((0, heads))
     step = max(1, MAPS_AT_ONCE // max(1, heads * columns))
     for start in range(0, rows, step):
-        part = maps[:, start : start + step].astype(np.float64).reshape(heads, -1).T
-        factor = np.asarray(np.linalg.qr(np.concatenate([factor, part]), mode="r"))
+        block = maps[:, start : start + step].astype(np.float64).reshape(heads, -1).T
+        factor = np.asarray(np.linalg.qr(np.concatenate([factor, block]), mode="r"))
     return factor
 
 
@@ -154,13 +154,13 @@ def weighted_taps(
     """√n_t p_h(t) for each head and tap, and n_t: how many pairs a tap joins."""
     sides = attention.shape[1:3]
     means = tap_means(attention.astype(np.float64), kernel_size)
-    found, counts = [], []
+    rows, counts = [], []
     for tap in product(*(axis_taps(size) for size in kernel_size)):
         row, column = (max(0, -shift) for shift in tap)
         pairs = math.prod(side - abs(shift) for side, shift in zip(sides, tap, strict=True))
-        found.append(means[:, row, column, row + tap[0], column + tap[1]] * math.sqrt(pairs))
+        rows.append(means[:, row, column, row + tap[0], column + tap[1]] * math.sqrt(pairs))
         counts.append(pairs)
-    return np.stack(found, axis=1), np.array(counts, float)
+    return np.stack(rows, axis=1), np.array(counts, float)
 
 
 def _kernel_count(taps: Float[np.ndarray, "rank *kernel_size"]) -> KernelCount:
@@ -171,5 +171,5 @@ def _kernel_count(taps: Float[np.ndarray, "rank *kernel_size"]) -> KernelCount:
     """
     if not len(taps):
         return KernelCount(0, 0, 0)
-    found: KernelHeads = count_heads_of_kernel(np.moveaxis(taps, 0, -1)[..., None, :])
-    return KernelCount(found.rank, found.limit, found.exact, found.claim)
+    counts: KernelHeads = count_heads_of_kernel(np.moveaxis(taps, 0, -1)[..., None, :])
+    return KernelCount(counts.rank, counts.limit, counts.exact, counts.claim)

@@ -20,7 +20,7 @@ _DOTS_PER_INCH = 150
 TITLE_POINTS, CAPTION_POINTS = 9.0, 8.0
 MARGIN = 0.2
 _LETTER_WIDTH = 0.64  # of the font's size, on average
-LEAST_WIDTH = 4.0
+MIN_WIDTH = 4.0
 
 
 def require_matplotlib() -> None:

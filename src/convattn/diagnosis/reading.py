@@ -168,10 +168,10 @@ def _of_probabilities(
 
 
 def _of_swin(file: WeightsFile, asked: Mapping[str, Any]) -> AttentionModel:
-    def refuse(given: str) -> None:
+    def refuse(option: str) -> None:
         raise ValueError(
-            f"{given}, but expected none for a Swin transformer: its layers are seen in one window "
-            "each, by tables alone"
+            f"{option}, but expected none for a Swin transformer: its layers are seen in one "
+            "window each, by tables alone"
         )
 
     def attend(images: Images) -> Iterable[LayerAttention]:
@@ -237,11 +237,11 @@ def _read_content(
         arrays = {key: file[key] for key in file.arrays}
         for key, array in arrays.items():
             if array.size and (problem := wrong_row(array)):
-                told = unread_network(file.arrays)
+                network = unread_network(file.arrays)
                 raise ValueError(
                     f"{file.name}, {key or 'its array'}, shape {array.shape}: {problem}; expected "
                     "attention probabilities [images, heads, queries, keys], after the softmax"
-                    + (f". Or are these the tensors of {told}?" if told else "")
+                    + (f". Or are these the tensors of {network}?" if network else "")
                 )
         return file.name, arrays
     return file.name, file

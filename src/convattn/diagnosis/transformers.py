@@ -67,18 +67,18 @@ def attention_layers(
     if model.pre_norm:
         tokens = normalised(tokens, model.pre_norm, "pre_norm", model.epsilon)
     for number, block in enumerate(model.blocks):
-        tables = [each for each in (model.table, block.get("table")) if each is not None]
-        bias = sum((relative_bias(each, grid, others.shape[1]) for each in tables), np.zeros(()))
+        tables = [table for table in (model.table, block.get("table")) if table is not None]
+        bias = sum((relative_bias(table, grid, others.shape[1]) for table in tables), np.zeros(()))
         several = [tokens, tokens.mean(axis=0, keepdims=True)][: 1 + (count > 1)]
-        found = [
+        attention = [
             block_attention(
                 block, normalised(x, block, "norm1", model.epsilon), model.heads, bias, rotary
             )
             for x in several
         ]
-        seen, maps = found[0], head_maps(block, model.heads)
-        yield LayerAttention(f"layer {number + 1}", grid, seen, found[-1][0], maps)
-        tokens = block_output(model, block, tokens, seen)
+        weights, maps = attention[0], head_maps(block, model.heads)
+        yield LayerAttention(f"layer {number + 1}", grid, weights, attention[-1][0], maps)
+        tokens = block_output(model, block, tokens, weights)
 
 
 def block_attention(
@@ -121,8 +121,8 @@ def block_output(
 ) -> Float[np.ndarray, "images tokens width"]:
     """The tokens after a block, whose attention to them is known."""
     normal = normalised(tokens, block, "norm1", model.epsilon)
-    seen = attention @ by_head(linear(normal, block, "value"), model.heads)
-    joined = seen.swapaxes(1, 2).reshape(*tokens.shape[:2], -1)
+    values = attention @ by_head(linear(normal, block, "value"), model.heads)
+    joined = values.swapaxes(1, 2).reshape(*tokens.shape[:2], -1)
     tokens = tokens + block.get("scale1", 1.0) * linear(joined, block, "output")
     hidden = linear(normalised(tokens, block, "norm2", model.epsilon), block, "fc1")
     hidden = ACTIVATIONS[model.activation](hidden)
@@ -151,8 +151,8 @@ def linear(
 ) -> Float[np.ndarray, "*batch out"]:
     """A linear map with its bias, if it has one; of one matrix, as NumPy is slow with stacks."""
     weight = block[f"{part}.weight"]
-    found = tokens.reshape(-1, tokens.shape[-1]) @ weight.reshape(len(weight), -1).T
-    return found.reshape(*tokens.shape[:-1], -1) + block.get(f"{part}.bias", 0.0)
+    product = tokens.reshape(-1, tokens.shape[-1]) @ weight.reshape(len(weight), -1).T
+    return product.reshape(*tokens.shape[:-1], -1) + block.get(f"{part}.bias", 0.0)
 
 
 def by_head(

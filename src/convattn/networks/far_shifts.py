@@ -35,7 +35,7 @@ from convattn.encodings.layer import AttentionLayer
 from convattn.operators.arrays import promoted
 from convattn.operators.roundoff import unit_roundoff
 
-MOST = 2**24  # scores that are looked at
+MAX_SCORES = 2**24  # scores that are looked at
 _AT_ONCE = 2**18
 
 
@@ -72,25 +72,27 @@ def beyond_image(layer: AttentionLayer, image_size: Sequence[int]) -> FarShifts:
     0.33333
     """
     ranges = layer.token_grid(image_size).shift_ranges
-    seen = [min(-shifts.start, shifts.stop - 1) for shifts in ranges]  # both ways
+    observed = [min(-shifts.start, shifts.stop - 1) for shifts in ranges]  # both ways
     if not isinstance(layer.encoding, RelativePosition):
         return FarShifts(0.0, 0.0, tuple(image_size))
-    reach = _telling(layer.encoding, len(seen))
-    sides = [max(pair) for pair in zip(seen, reach or [MOST] * len(seen), strict=True)]
-    asked = list(sides)
+    reach = _largest_new_shift(layer.encoding, len(observed))
+    sides = [
+        max(pair) for pair in zip(observed, reach or [MAX_SCORES] * len(observed), strict=True)
+    ]
+    requested = list(sides)
     combine = sum if isinstance(layer.encoding, AxialRotaryEncoding) else math.prod
-    while layer.heads * combine(2 * side + 1 for side in sides) > MOST and sides != seen:
-        longest = max((side, axis) for axis, side in enumerate(sides) if side > seen[axis])[1]
-        sides[longest] = max(seen[longest], 7 * sides[longest] // 8)
-    distance, rounding = _share(layer, seen, sides) if sides != seen else (0.0, 0.0)
-    if sides == asked and reach is not None:
+    while layer.heads * combine(2 * side + 1 for side in sides) > MAX_SCORES and sides != observed:
+        longest = max((side, axis) for axis, side in enumerate(sides) if side > observed[axis])[1]
+        sides[longest] = max(observed[longest], 7 * sides[longest] // 8)
+    distance, rounding = _relative_norm(layer, observed, sides) if sides != observed else (0.0, 0.0)
+    if sides == requested and reach is not None:
         return FarShifts(distance, rounding, None)
-    grown = [side - near for side, near in zip(sides, seen, strict=True)]
+    grown = [side - near for side, near in zip(sides, observed, strict=True)]
     patches = zip(image_size, grown, layer.patch_size, strict=True)
     return FarShifts(distance, rounding, tuple(n + more * p for n, more, p in patches))
 
 
-def _telling(encoding: RelativePosition, axes: int) -> list[int] | None:
+def _largest_new_shift(encoding: RelativePosition, axes: int) -> list[int] | None:
     """On each axis a shift beyond which a head does nothing new; None where there is none."""
     if isinstance(encoding, OffsetTable):
         return np.abs(np.array(encoding.offsets)).max(axis=0).tolist()
@@ -111,7 +113,7 @@ def _telling(encoding: RelativePosition, axes: int) -> list[int] | None:
     if encoding.largest_shift:
         return list(encoding.largest_shift)
     periods = [_period(np.asarray(part)) for part in turns]
-    return None if max(periods) > MOST else periods
+    return None if max(periods) > MAX_SCORES else periods
 
 
 def _period(turns: np.ndarray) -> int:
@@ -123,8 +125,10 @@ def _period(turns: np.ndarray) -> int:
     return math.lcm(*(Fraction(float(turn)).denominator for turn in turns.ravel()))
 
 
-def _share(layer: AttentionLayer, seen: list[int], sides: list[int]) -> tuple[float, float]:
-    """|R| at shifts beyond `seen` and within `sides`, relative to all, and its rounding."""
+def _relative_norm(
+    layer: AttentionLayer, observed: list[int], sides: list[int]
+) -> tuple[float, float]:
+    """|R| at shifts beyond `observed` and within `sides`, relative to all, and its rounding."""
     maps = layer_maps(layer, promoted(layer.dtype or np.float32, np.float32))
     assert maps is not None
     number = math.prod(2 * side + 1 for side in sides)
@@ -134,34 +138,37 @@ def _share(layer: AttentionLayer, seen: list[int], sides: list[int]) -> tuple[fl
     ranges = [np.arange(-side, side + 1) for side in sides]
     encoding: Any = layer.encoding
     if isinstance(encoding, AxialRotaryEncoding):
-        return _share_of_product(encoding, flat, ranges, seen), 0.0
+        return _relative_norm_of_product(encoding, flat, ranges, observed), 0.0
     shifts = np.stack([part.ravel() for part in np.meshgrid(*ranges, indexing="ij")], axis=1)
     weights = _softmax(encoding, shifts, number)
     triangle = np.linalg.qr(flat.T).R.T  # |a W| = |a triangle|, in fewer columns
     squares = ((weights.T @ triangle) ** 2).sum(axis=1)
-    beyond = (np.abs(shifts) > seen).any(axis=1)
-    whole = squares.sum()
-    if whole == 0:
+    beyond = (np.abs(shifts) > observed).any(axis=1)
+    total = squares.sum()
+    if total == 0:
         return 0.0, 0.0
     terms = float(np.linalg.norm(np.linalg.norm(flat, axis=1) @ weights[:, beyond]))
     exact = getattr(layer.encoding, "is_exact_form", False)  # its uniform head is to cancel
     rounding = 4 * layer.heads * unit_roundoff(layer.dtype or np.float32) * exact
-    share = math.sqrt(squares[beyond].sum() / whole)
-    return share, float(rounding * terms / math.sqrt(whole))
+    fraction = math.sqrt(squares[beyond].sum() / total)
+    return fraction, float(rounding * terms / math.sqrt(total))
 
 
-def _share_of_product(
-    encoding: AxialRotaryEncoding, maps: np.ndarray, ranges: list[np.ndarray], seen: list[int]
+def _relative_norm_of_product(
+    encoding: AxialRotaryEncoding, maps: np.ndarray, ranges: list[np.ndarray], observed: list[int]
 ) -> float:
     """Of weights that are a product over the axes: |R|² = Σ_hh' ⟨W_h, W_h'⟩ Π_a Σ_δ a_h a_h'."""
     near, far = maps @ maps.T, np.zeros(())
     for axis, shifts in enumerate(ranges):
         weights = _softmax(encoding.along(axis), shifts[:, None], 1)
-        parts = [weights[:, part] for part in (abs(shifts) <= seen[axis], abs(shifts) > seen[axis])]
-        within, beyond = (part @ part.T for part in parts)
+        blocks = [
+            weights[:, part]
+            for part in (abs(shifts) <= observed[axis], abs(shifts) > observed[axis])
+        ]
+        within, beyond = (part @ part.T for part in blocks)
         near, far = near * within, near * beyond + far * (within + beyond)
-    total, share = (near + far).sum(), far.sum()
-    return math.sqrt(max(share, 0.0) / total) if total > 0 else 0.0
+    total, distant = (near + far).sum(), far.sum()
+    return math.sqrt(max(distant, 0.0) / total) if total > 0 else 0.0
 
 
 def _softmax(encoding: RelativePosition, shifts: np.ndarray, number: int) -> np.ndarray:

@@ -41,12 +41,12 @@ def own_network(name: str) -> Any:
     ValueError: network='math:sqrt' cannot be called without arguments: missing a required \
 argument: 'x'; give a function that returns the network
     """
-    place, _, attribute = name.rpartition(":")
+    source, _, attribute = name.rpartition(":")
     module: Any
-    if place.endswith(".py"):
-        if not Path(place).is_file():
-            raise ValueError(f"network={name!r}, but there is no file {place}")
-        spec = importlib.util.spec_from_file_location(Path(place).stem, place)
+    if source.endswith(".py"):
+        if not Path(source).is_file():
+            raise ValueError(f"network={name!r}, but there is no file {source}")
+        spec = importlib.util.spec_from_file_location(Path(source).stem, source)
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
@@ -57,9 +57,9 @@ argument: 'x'; give a function that returns the network
         sys.path.insert(0, "")
         try:
             with own_code(name):
-                module = importlib.import_module(place)
+                module = importlib.import_module(source)
         except ModuleNotFoundError as error:
-            if error.name is None or not f"{place}.".startswith(f"{error.name}."):
+            if error.name is None or not f"{source}.".startswith(f"{error.name}."):
                 raise
             raise ValueError(f"network={name!r}, but there is no module {error.name}") from error
         finally:
@@ -67,7 +67,7 @@ argument: 'x'; give a function that returns the network
     if not hasattr(module, attribute):
         near = difflib.get_close_matches(attribute, dir(module), NEAR)
         hint = f"; near ones are {', '.join(near)}" if near else ""
-        raise ValueError(f"network={name!r}, but {place} has no {attribute!r}{hint}")
+        raise ValueError(f"network={name!r}, but {source} has no {attribute!r}{hint}")
     function = getattr(module, attribute)
     try:
         inspect.signature(function).bind()

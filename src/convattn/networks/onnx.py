@@ -24,7 +24,7 @@ from jax.extend.core import jaxpr_as_fun
 from convattn.extras import require
 from convattn.files import write_file
 from convattn.networks.transformation.contents import inner_jaxprs
-from convattn.networks.transformation.evaluation import RULES, Evaluation, Place, Rule, Values
+from convattn.networks.transformation.evaluation import RULES, Evaluation, Rule, Scope, Values
 from convattn.networks.transformation.report import output_differences
 from convattn.networks.transformation.with_attention import is_array
 from convattn.operators.arrays import is_traced
@@ -86,7 +86,7 @@ def write_onnx(function: Callable[..., Any], example: Any, path: Path | str) -> 
                 "jax2onnx writes one of the primitives otherwise than JAX computes it: try another "
                 "back end of attention, or export with jax.export"
             )
-    difference, largest = (max(each[place] for each in differences) for place in (0, 1))
+    difference, largest = (max(each[index] for each in differences) for index in (0, 1))
     write_file(Path(path), model.SerializeToString())
     operators = sorted({node.op_type for node in model.graph.node})
     return OnnxReport(difference, largest, tuple(operators))
@@ -101,37 +101,39 @@ class _Plain(Evaluation):
         inlined = ("jit", "checkpoint", "remat2", "custom_jvp_call", "custom_vjp_call")
         return RULES | dict.fromkeys(inlined, _inlined)
 
-    def equation(self, equation: Any, values: Values, place: Place) -> Values:
+    def equation(self, equation: Any, values: Values, scope: Scope) -> Values:
         """The results of an equation."""
         parameters, rule = equation.params, self.rules.get(equation.primitive.name)
         if equation.primitive.name == "reshape" and parameters["dimensions"] is not None:
             turned = lax.transpose(values[0], parameters["dimensions"])
             return [lax.reshape(turned, parameters["new_sizes"])]
         if equation.primitive.name == "reduce_window_max":
-            return [_pooled(equation, values[0])]
-        return self.bind(equation, values) if rule is None else rule(self, equation, values, place)
+            return [_max_pool(equation, values[0])]
+        return self.bind(equation, values) if rule is None else rule(self, equation, values, scope)
 
 
-def _pooled(equation: Any, operand: Any) -> Any:
+def _max_pool(equation: Any, operand: Any) -> Any:
     """Max pooling, the axes that it leaves as they are in one."""
     plain = {name: (0, 0) if name == "padding" else 1 for name in equation.params}
     parameters, axes = equation.params, range(operand.ndim)
-    pooled = [axis for axis in axes if any(parameters[key][axis] != plain[key] for key in plain)]
-    order = [axis for axis in axes if axis not in pooled] + pooled
-    turned = lax.transpose(operand, order)
-    unpooled = turned.shape[: operand.ndim - len(pooled)]
-    flat = turned.reshape(-1, *turned.shape[len(unpooled) :])
-    own = {key: (plain[key], *(parameters[key][axis] for axis in pooled)) for key in plain}
+    pooled_axes = [
+        axis for axis in axes if any(parameters[key][axis] != plain[key] for key in plain)
+    ]
+    order = [axis for axis in axes if axis not in pooled_axes] + pooled_axes
+    transposed = lax.transpose(operand, order)
+    unpooled = transposed.shape[: operand.ndim - len(pooled_axes)]
+    flat = transposed.reshape(-1, *transposed.shape[len(unpooled) :])
+    own = {key: (plain[key], *(parameters[key][axis] for axis in pooled_axes)) for key in plain}
     result = equation.primitive.bind(flat, **own)
     return lax.transpose(result.reshape(*unpooled, *result.shape[1:]), np.argsort(order))
 
 
-def _inlined(evaluation: Evaluation, equation: Any, values: Values, place: Place) -> Values:
+def _inlined(evaluation: Evaluation, equation: Any, values: Values, scope: Scope) -> Values:
     (jaxpr,) = inner_jaxprs(equation)
     constants = getattr(
         equation.params.get("jaxpr", equation.params.get("call_jaxpr")), "consts", ()
     )
-    return evaluation.outputs(jaxpr, constants, values, place)
+    return evaluation.outputs(jaxpr, constants, values, scope)
 
 
 @contextmanager
@@ -149,7 +151,7 @@ def _unchanged(module: ModuleType) -> Iterator[None]:
 def _model(function: Callable[..., Any], arrays: list[jax.Array]) -> Any:
     jaxpr = jax.make_jaxpr(function)(*arrays)
     traced = jaxpr_as_fun(
-        jax.make_jaxpr(lambda *own: _Plain().closed(jaxpr, own, Place()))(*arrays)
+        jax.make_jaxpr(lambda *own: _Plain().closed(jaxpr, own, Scope()))(*arrays)
     )
     shapes = [jax.ShapeDtypeStruct(array.shape, array.dtype) for array in arrays]
     double = any(array.dtype == jnp.float64 for array in arrays)
@@ -159,8 +161,8 @@ def _model(function: Callable[..., Any], arrays: list[jax.Array]) -> Any:
 
             return to_onnx(traced, shapes, enable_double_precision=double)
     except NotImplementedError as error:
-        found = re.search(r"primitive '([^']+)'", str(error))
-        what = f"the primitive {found[1]}" if found else str(error)
+        match = re.search(r"primitive '([^']+)'", str(error))
+        what = f"the primitive {match[1]}" if match else str(error)
         raise ValueError(
             f"jax2onnx does not write {what} as ONNX; compute that part outside the function, or "
             "export it with jax.export"
@@ -176,7 +178,7 @@ def _run(model: Any, arrays: list[jax.Array]) -> list[np.ndarray]:
         session = onnxruntime.InferenceSession(
             model.SerializeToString(), options, providers=["CPUExecutionProvider"]
         )
-        names = [given.name for given in session.get_inputs()]
+        names = [argument.name for argument in session.get_inputs()]
         values = dict(zip(names, map(np.asarray, arrays), strict=True))
         return list(session.run(None, values))
     except Exception as error:  # onnxruntime has a class for each status, of no common base

@@ -48,10 +48,10 @@ def recovered_kernel(
     ([0.0, 1.0, 2.0, 3.0, 4.0, 5.0], 0.0, 0.0)
     """
     maps = _maps(layer)
-    each = jnp.eye(layer.heads, dtype=maps.dtype)[:, None, :]
-    heads = replace(layer, value=None, output=each)
-    shares, _, _ = attention_to_conv(heads, tuple(kernel_size), image_size=image_size)
-    kernel = jnp.einsum("...h,hio->...io", shares[..., 0, :], maps, precision=HIGHEST)
+    identity = jnp.eye(layer.heads, dtype=maps.dtype)[:, None, :]
+    heads = replace(layer, value=None, output=identity)
+    coefficients, _, _ = attention_to_conv(heads, tuple(kernel_size), image_size=image_size)
+    kernel = jnp.einsum("...h,hio->...io", coefficients[..., 0, :], maps, precision=HIGHEST)
     return kernel, *uniform_part(layer, kernel, image_size)
 
 
@@ -73,9 +73,9 @@ def uniform_part(
     weights = rows[:, -1, first].astype(maps.dtype) * grid.number_of_keys
     uniform = jnp.linalg.norm(jnp.einsum("h,hio->io", weights, maps, precision=HIGHEST))
     terms = jnp.abs(weights) @ jnp.linalg.norm(maps.reshape(layer.heads, -1), axis=1)
-    whole = jnp.linalg.norm(kernel) * math.prod(layer.output_patch_size) ** 0.5
-    terms = terms / jnp.where(whole > 0, whole, 1)
-    uniform = uniform / jnp.where(whole > 0, whole, 1)
+    norm = jnp.linalg.norm(kernel) * math.prod(layer.output_patch_size) ** 0.5
+    terms = terms / jnp.where(norm > 0, norm, 1)
+    uniform = uniform / jnp.where(norm > 0, norm, 1)
     computed, stored = (
         4 * layer.heads * unit_roundoff(dtype) * terms
         for dtype in (maps.dtype, layer.dtype or jnp.float32)

@@ -27,7 +27,7 @@ from convattn.networks.transformation.report import (
     RecoveredLayer,
     Report,
     largest,
-    largest_told,
+    largest_output,
     output_difference,
     reported,
 )
@@ -117,7 +117,7 @@ def to_attention(
             is_held = conv is observation.watch.modules[path]
             own = layer if is_held else AttentionConv.from_conv(conv, **options)
             bound = _convolution_bound(conv, inputs, **options)
-            off, size = largest([own(inputs) - outputs]), largest_told(inputs, outputs)
+            off, size = largest([own(inputs) - outputs]), largest_output(inputs, outputs)
             measured.append(Measured(off, bound, size))
         layers.append(reported(path, layer.heads, layer.feature_group_count, measured))
     difference, most, same = output_difference(expected, result) or (None, None, None)

@@ -39,7 +39,7 @@ from convattn.networks.transformation.report import (
     Measured,
     Report,
     largest,
-    largest_told,
+    largest_output,
     output_difference,
     reported,
 )
@@ -320,7 +320,7 @@ def _compared(
         result = layer(*args, **kwargs)
         inputs = args[0] if args else next(iter(kwargs.values()))
         difference = largest([_array(result) - _array(output)])
-        most = largest_told(_array(inputs), _array(output))
+        most = largest_output(_array(inputs), _array(output))
         size = (args[1] if len(args) > 1 else None) or kwargs.get("output_size")
         bound = _bound(module, layer, inputs, size, uniform_weight)
         copied = output.clone()  # what comes next may write into it

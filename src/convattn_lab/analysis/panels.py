@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from convattn.diagnosis.picture import LEAST_WIDTH, new_figure
+from convattn.diagnosis.picture import MIN_WIDTH, new_figure
 
 FEW_POINTS = 10
 MOST_COLUMNS = 3
@@ -43,7 +43,7 @@ def panels_of(
     columns = min(count, MOST_COLUMNS)
     rows = math.ceil(count / columns)
     figure = new_figure(
-        max(width * columns, LEAST_WIDTH), height * rows, title=title, caption=caption
+        max(width * columns, MIN_WIDTH), height * rows, title=title, caption=caption
     )
     axes = list(figure.subplots(rows, columns, squeeze=False, **shared).flat)
     for place in axes[count:]:

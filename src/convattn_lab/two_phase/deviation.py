@@ -24,7 +24,7 @@ from jaxtyping import Float
 
 from convattn.networks.transformation.attention import ConversionOptions
 from convattn.networks.transformation.deviation import Step, Value
-from convattn.networks.transformation.evaluation import Place, Values
+from convattn.networks.transformation.evaluation import Scope, Values
 from convattn.networks.transformation.local_error import INFLATION
 from convattn.networks.transformation.recording import Recording
 from convattn.nnx.vision_transformer.model import VisionTransformer
@@ -128,7 +128,7 @@ def deviation(
     held: Any = [layer.mixing for layer in one.layers]
     recording = Mixings(held, [layer.mixing for layer in two.layers], conversion)
     jaxpr = jax.make_jaxpr(_with_named_mixings(one))(tokens)
-    (logits,) = recording.closed(jaxpr, [recording.argument(tokens)], Place())
+    (logits,) = recording.closed(jaxpr, [recording.argument(tokens)], Scope())
     bounds = recording.tape.bounds([logits])
     pairs = () if isinstance(bounds, str) else zip(*(each.tolist() for each in bounds), strict=True)
     return ConversionDeviation(
@@ -205,12 +205,12 @@ class Mixings(Recording):
         self.conversion = conversion
         self.layers: list[LayerDeviation] = []
 
-    def equation(self, equation: Any, values: Sequence[Value], place: Place) -> Values:
+    def equation(self, equation: Any, values: Sequence[Value], scope: Scope) -> Values:
         """A mixing, or what it is otherwise."""
         name = str(equation.params.get("name", ""))
         if not name.startswith(MIXING):
-            return super().equation(equation, values, place)
-        (convolved,) = self.closed(equation.params["jaxpr"], values, place.inside(equation))
+            return super().equation(equation, values, scope)
+        (convolved,) = self.closed(equation.params["jaxpr"], values, scope.inside(equation))
         return [self.mixed(int(name.removeprefix(MIXING)), values[-1].right, convolved)]
 
     def mixed(self, number: int, tokens: Array, convolved: Value) -> Value:

@@ -16,7 +16,7 @@ from convattn.cli.running import (
     Json,
     Sizes,
     UsageError,
-    given,
+    changed_options,
     one_or_all,
     option,
 )
@@ -85,7 +85,7 @@ class Heads:
             0, or 1 if the certificate is rejected.
         """
         if self.models:
-            if {*given(self)} - {"--models", "--kernel-size", "--json"}:
+            if {*changed_options(self)} - {"--models", "--kernel-size", "--json"}:
                 raise UsageError(
                     "--models takes sizes from the models: give it --kernel-size and --json alone"
                 )

@@ -24,7 +24,9 @@ def with_own_slope(images):
     return convolve(images, KERNEL)
 
 
-with_own_slope.defvjp(lambda images: (with_own_slope(images), None), lambda _, given: (given,))
+with_own_slope.defvjp(
+    lambda images: (with_own_slope(images), None), lambda _, cotangent: (cotangent,)
+)
 
 
 def network(images):
@@ -352,8 +354,8 @@ def other_kernel_made_again(images):
 
 
 def from_a_callback(images):
-    made = jax.ShapeDtypeStruct(KERNEL.shape, KERNEL.dtype)
-    kernel = jax.pure_callback(lambda: np.asarray(KERNEL) * images.shape[1], made)
+    shape = jax.ShapeDtypeStruct(KERNEL.shape, KERNEL.dtype)
+    kernel = jax.pure_callback(lambda: np.asarray(KERNEL) * images.shape[1], shape)
     return convolve(images, kernel)
 
 
@@ -382,8 +384,10 @@ def test_kernels_of_a_trace_are_told_apart_in_it():
             apply(layers, LARGER)
         return apply(layers, IMAGES)
 
-    found = jax.jit(run)(KERNEL)
-    np.testing.assert_allclose(found, convolve(IMAGES, KERNEL * IMAGES.shape[1]), rtol=0, atol=1e-9)
+    outputs = jax.jit(run)(KERNEL)
+    np.testing.assert_allclose(
+        outputs, convolve(IMAGES, KERNEL * IMAGES.shape[1]), rtol=0, atol=1e-9
+    )
 
 
 def other_order(images):
@@ -540,7 +544,7 @@ def test_a_step_is_decided_by_the_program_that_is_delivered(monkeypatch):
         return jnp.sign(convolve(images, KERNEL))
 
     expected = function(IMAGES)
-    monkeypatch.setattr(Application, "__call__", lambda *given: -expected)
+    monkeypatch.setattr(Application, "__call__", lambda *args: -expected)
     report = attention_of(function, IMAGES).report
     assert report.difference == 2 * jnp.abs(expected).max()
     assert report.passed is not True

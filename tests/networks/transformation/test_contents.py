@@ -79,15 +79,15 @@ def test_what_is_not_looked_into_is_named(part, lines):
 
     report = attention_of(function, IMAGES).report
     assert report.left == tuple(f"part: {line}" for line in lines)
-    found = sum("convolution" in line or "kernel" in line for line in lines)
-    words = "convolutions are left" if found > 1 else "convolution is left"
-    assert (f"{found} {words}" in str(report)) == (found > 0)
-    if found:
+    count = sum("convolution" in line or "kernel" in line for line in lines)
+    words = "convolutions are left" if count > 1 else "convolution is left"
+    assert (f"{count} {words}" in str(report)) == (count > 0)
+    if count:
         with pytest.raises(ValueError, match="strict=True, but the convolution part"):
             attention_of(function, IMAGES, strict=True)
 
 
 def test_a_foreign_program_in_an_exported_function_is_named():
     jaxpr = jax.make_jaxpr(foreign)(IMAGES).jaxpr
-    found = [*convolutions_in(jaxpr)]
-    assert found == ["inside own_program of call_exported, which is not seen into"]
+    lines = [*convolutions_in(jaxpr)]
+    assert lines == ["inside own_program of call_exported, which is not seen into"]

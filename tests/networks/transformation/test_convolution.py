@@ -65,13 +65,15 @@ def test_every_order_of_axes(images, kernel, outputs):
         jnp.transpose(array, [usual.index(axis) for axis in order])
         for array, usual, order in ((IMAGES, "NHWC", images), (KERNEL, "HWIO", kernel))
     ]
-    found = only_convolution(lambda *args: convolve(*args, dimension_numbers=numbers), *operands)
-    assert found.image_shape == IMAGES.shape
-    assert found.kernel_shape == KERNEL.shape
-    np.testing.assert_array_equal(found.images(operands[0]), IMAGES)
-    np.testing.assert_array_equal(found.kernel(operands[1]), KERNEL)
+    convolution = only_convolution(
+        lambda *args: convolve(*args, dimension_numbers=numbers), *operands
+    )
+    assert convolution.image_shape == IMAGES.shape
+    assert convolution.kernel_shape == KERNEL.shape
+    np.testing.assert_array_equal(convolution.images(operands[0]), IMAGES)
+    np.testing.assert_array_equal(convolution.kernel(operands[1]), KERNEL)
     expected = convolve(*operands, dimension_numbers=numbers)
-    np.testing.assert_array_equal(found.result(convolve(IMAGES, KERNEL)), expected)
+    np.testing.assert_array_equal(convolution.result(convolve(IMAGES, KERNEL)), expected)
 
 
 def test_dtypes_of_operands_and_results_are_kept():
@@ -84,8 +86,8 @@ def test_dtypes_of_operands_and_results_are_kept():
         size = float(convolve(abs(IMAGES), abs(KERNEL)).max()) + float(abs(KERNEL).sum() * 3)
         allowed = 4 * float(jnp.finfo(dtype).eps) * size
         assert float(abs(result.astype(float) - convolve(IMAGES, KERNEL)).max()) <= allowed
-    wide = with_attention(lambda *args: convolve(*args, preferred_element_type=jnp.float32))
-    result = wide(IMAGES.astype(jnp.bfloat16), KERNEL.astype(jnp.bfloat16))
+    converted = with_attention(lambda *args: convolve(*args, preferred_element_type=jnp.float32))
+    result = converted(IMAGES.astype(jnp.bfloat16), KERNEL.astype(jnp.bfloat16))
     assert result.dtype == jnp.float32
     assert float(abs(result - convolve(IMAGES, KERNEL)).max()) < 1e-3  # a bfloat16 ends at 0.5
 

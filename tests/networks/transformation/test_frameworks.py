@@ -88,7 +88,7 @@ def test_an_nnx_network(train):
     np.testing.assert_allclose(apply(layers, IMAGES), function(IMAGES), rtol=0, atol=report.bound)
 
 
-def wide(tree):
+def in_float64(tree):
     """Parameters in float64."""
     return jax.tree.map(
         lambda leaf: leaf.astype(np.float64) if isinstance(leaf, jax.Array) else leaf, tree
@@ -107,7 +107,7 @@ def equinox_network():
             equinox.nn.ConvTranspose2d(8, 4, 3, stride=2, key=keys[2]),
         ]
     )
-    model = wide(model)
+    model = in_float64(model)
     return lambda images: jax.vmap(model)(images.transpose(0, 3, 1, 2)), [10, 8, 10], 1e-9
 
 
@@ -119,7 +119,7 @@ def haiku_network():
         return haiku.Conv2DTranspose(4, 3, stride=2)(images)
 
     model = haiku.without_apply_rng(haiku.transform(forward))
-    parameters = wide(model.init(jax.random.key(0), IMAGES))
+    parameters = in_float64(model.init(jax.random.key(0), IMAGES))
     return lambda images: model.apply(parameters, images), [10, 10, 10], 1e-9
 
 

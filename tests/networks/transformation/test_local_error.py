@@ -30,9 +30,9 @@ def convolution_of(dtype):
 def test_magnitudes_are_sums_of_absolute_values():
     convolution = convolution_of(np.float64)
     sizes = Magnitudes.of(convolution, IMAGES, KERNEL)
-    whole = convolve(abs(IMAGES), abs(KERNEL), feature_group_count=2)
-    assert (sizes.whole >= whole).all()
-    assert (sizes.whole <= whole * (1 + 1e-5)).all()
+    absolute = convolve(abs(IMAGES), abs(KERNEL), feature_group_count=2)
+    assert (sizes.absolute >= absolute).all()
+    assert (sizes.absolute <= absolute * (1 + 1e-5)).all()
     total, taps = abs(IMAGES).sum((1, 2)), abs(KERNEL).sum((0, 1))
     expected = np.concatenate([total[:, :2] @ taps[:, :3], total[:, 2:] @ taps[:, 3:]], axis=1)
     np.testing.assert_array_equal(sizes.everywhere, expected[:, None, None])

@@ -65,11 +65,11 @@ def test_a_file_runs_on_any_number_of_images() -> None:
     assert list(network.layers) == ["stem", "convolution"]
     assert network.layers["convolution"].output.shape == (3, 10, 1, 4)
     images = rng.normal(size=(3, 6, 8, 3)).astype(np.float32)
-    found, expected = network(images), function(images)
+    outputs, expected = network(images), function(images)
     for name in ("mean", "features"):  # values of tanh, whose three layers double what rounds
-        assert_within(found[name], expected[name], 2.0**-16)
-    halved = {**network.layers, "stem": jax.tree.map(jnp.zeros_like, network.layers["stem"])}
-    assert not jnp.allclose(network.apply(halved, images)["mean"], expected["mean"], atol=1e-3)
+        assert_within(outputs[name], expected[name], 2.0**-16)
+    zeroed = {**network.layers, "stem": jax.tree.map(jnp.zeros_like, network.layers["stem"])}
+    assert not jnp.allclose(network.apply(zeroed, images)["mean"], expected["mean"], atol=1e-3)
     assert (network.arguments[0].shape[1:], network.arguments[0].dtype) == ((6, 8, 3), jnp.float32)
 
 
@@ -85,9 +85,9 @@ def test_layers_are_restored_bit_by_bit(tmp_path) -> None:
     layers, apply, _ = ca.attention_of(function, images)
     path = tmp_path / "net.safetensors"
     ca.save_network(layers, apply, path, images)
-    found = ca.load_network(path).layers
-    assert jax.tree.structure(found) == jax.tree.structure(layers)
-    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(layers), strict=True):
+    restored = ca.load_network(path).layers
+    assert jax.tree.structure(restored) == jax.tree.structure(layers)
+    for one, other in zip(jax.tree.leaves(restored), jax.tree.leaves(layers), strict=True):
         assert_equal(np.asarray(one), np.asarray(other))
     with pytest.raises(ValueError, match=r"written as \.safetensors"):
         ca.save_network(layers, apply, tmp_path / "net.npz", images)

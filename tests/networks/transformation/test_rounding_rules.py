@@ -16,7 +16,7 @@ from convattn.networks.transformation.rounding_rules import (
     derivative,
     number_of_terms,
     rounding,
-    wide,
+    to_float64,
 )
 
 RNG = np.random.default_rng(0)
@@ -57,14 +57,17 @@ def assert_explained(equation, pairs):
     results = [each[0] if equation.primitive.multiple_results else each for each in results]
     bent = curvature(equation, pairs, tuple(results))
     sides = [rounding(equation, *both) for both in zip((lefts, rights), results, strict=True)]
-    differing = [place for place, (one, other) in enumerate(pairs) if one is not other]
-    gaps = [jnp.asarray(wide(pairs[place][0]) - wide(pairs[place][1])) for place in differing]
-    moved = derivative(equation, [jnp.asarray(wide(left)) for left in lefts], differing, gaps)
-    left_over = np.abs(wide(results[0]) - wide(results[1]) - np.asarray(moved))
+    differing = [index for index, (one, other) in enumerate(pairs) if one is not other]
+    gaps = [
+        jnp.asarray(to_float64(pairs[index][0]) - to_float64(pairs[index][1]))
+        for index in differing
+    ]
+    moved = derivative(equation, [jnp.asarray(to_float64(left)) for left in lefts], differing, gaps)
+    left_over = np.abs(to_float64(results[0]) - to_float64(results[1]) - np.asarray(moved))
     allowed = bent + sum(sides) + 2.0**-50  # of this sum in float64
     assert (left_over <= allowed).all()
     unit = 2.0**-7 if results[0].dtype == jnp.bfloat16 else 2.0**-23
-    assert float(np.max(allowed)) < 64 * unit * max(1, float(np.abs(wide(results[0])).max()))
+    assert float(np.max(allowed)) < 64 * unit * max(1, float(np.abs(to_float64(results[0])).max()))
 
 
 @pytest.mark.parametrize("name", UNARY)
@@ -107,11 +110,11 @@ def test_elementary_functions_are_within_their_units_wherever_they_are_finite(na
     with np.errstate(all="ignore"):
         expected = np.array([exact(number) for number in numbers.astype(np.longdouble)])
     equation = only(getattr(lax, name), numbers)
-    found = equation.primitive.bind(numbers, **equation.params)
-    allowed = rounding(equation, [numbers], found) + 2 * np.finfo(float).eps * np.abs(expected)
-    sides = np.isfinite(expected) & np.isfinite(found)
+    computed = equation.primitive.bind(numbers, **equation.params)
+    allowed = rounding(equation, [numbers], computed) + 2 * np.finfo(float).eps * np.abs(expected)
+    sides = np.isfinite(expected) & np.isfinite(computed)
     assert sides.sum() > 2000
-    assert (np.abs(np.asarray(found)[sides] - expected[sides]) <= allowed[sides]).all()
+    assert (np.abs(np.asarray(computed)[sides] - expected[sides]) <= allowed[sides]).all()
 
 
 def test_a_choice_that_falls_differently_is_charged_with_what_it_changes():

@@ -154,11 +154,11 @@ def test_where_and_pointwise_leave_convolutions():
         with jax.named_scope("second"):
             return convolve(images, KERNEL)
 
-    kept = with_attention(function, pointwise="keep", strict=True)
-    assert remaining_convolutions(kept, IMAGES) == ("kernel (1, 1, 3, 3)",)
+    converted = with_attention(function, pointwise="keep", strict=True)
+    assert remaining_convolutions(converted, IMAGES) == ("kernel (1, 1, 3, 3)",)
     chosen = with_attention(function, where=lambda site: site.name == "first", strict=True)
     assert remaining_convolutions(chosen, IMAGES) == ("kernel (3, 3, 3, 3)",)
-    assert_close(kept(IMAGES), function(IMAGES))
+    assert_close(converted(IMAGES), function(IMAGES))
 
 
 def test_attention_is_not_converted_again():
@@ -197,9 +197,9 @@ def test_constants_among_the_outputs_are_arrays_and_dtypes_are_no_arguments():
 
     outputs = with_attention(function)(IMAGES, np.float32)
     compiled = jax.jit(function, static_argnums=1)(IMAGES, np.float32)
-    for found, expected in zip(outputs, compiled, strict=True):
-        assert isinstance(found, jax.Array)
-        assert jax.typeof(found) == jax.typeof(expected)
+    for output, expected in zip(outputs, compiled, strict=True):
+        assert isinstance(output, jax.Array)
+        assert jax.typeof(output) == jax.typeof(expected)
     assert attention_of(lambda images: function(images, "float64"), IMAGES).report.passed
 
 
@@ -207,8 +207,8 @@ def test_shardings_and_shard_map():
     mesh = jax.make_mesh((1,), ("images",), axis_types=(jax.sharding.AxisType.Auto,))
     spec = jax.P("images")
     sharded = jax.shard_map(layer, mesh=mesh, in_specs=spec, out_specs=spec)
-    place = jax.sharding.NamedSharding(mesh, spec)
-    compiled = jax.jit(layer, in_shardings=place, out_shardings=place)
+    sharding = jax.sharding.NamedSharding(mesh, spec)
+    compiled = jax.jit(layer, in_shardings=sharding, out_shardings=sharding)
     for function in (sharded, compiled):
         attended = with_attention(function, strict=True)
         assert_close(jax.jit(attended)(IMAGES), layer(IMAGES))
@@ -301,8 +301,8 @@ def test_the_program_computes_no_more_than_that_of_the_convolution(order, groups
 
     assert operations(with_attention(strided)) == operations(strided)
     assert "exponential" not in operations(strided)[0]
-    whole, _ = operations(with_attention(strided, backend="chunked"))
-    assert "exponential" in whole
+    names, _ = operations(with_attention(strided, backend="chunked"))
+    assert "exponential" in names
 
 
 def test_one_convolution_is_within_the_derived_bound():

@@ -100,8 +100,8 @@ def test_what_may_change_a_kernel_is_named_and_refused_unless_it_is_ignored(besi
     assert any(repr(name) in message for name in beside)
     assert "but expected" in message
     content = write_safetensors(stored, {})
-    found = find_convolution(parse_weights(content, "net", beside), kernel, layout)
-    np.testing.assert_array_equal(found.kernel, HWIO, strict=True)
+    convolution = find_convolution(parse_weights(content, "net", beside), kernel, layout)
+    np.testing.assert_array_equal(convolution.kernel, HWIO, strict=True)
 
 
 NORM = {"weight": ones(OUT), "bias": ones(OUT), "running_mean": ones(OUT), "running_var": ones(OUT)}
@@ -177,9 +177,13 @@ def test_names_may_be_put_together_in_any_way(separator):
     gain = joined(separator, "c", "g")
     file = WeightsFile("net", {kernel: HWIO, bias: ones(OUT), "d/kernel": HWIO}, {})
     for layer in (kernel, "c", joined(separator, "c")):
-        found = find_convolution(file, layer)
-        np.testing.assert_array_equal(found.kernel, HWIO, strict=True)
-        assert (found.kernel_name, found.bias_name, found.layout) == ("c.kernel", "c.bias", "hwio")
+        convolution = find_convolution(file, layer)
+        np.testing.assert_array_equal(convolution.kernel, HWIO, strict=True)
+        assert (convolution.kernel_name, convolution.bias_name, convolution.layout) == (
+            "c.kernel",
+            "c.bias",
+            "hwio",
+        )
     stored = {kernel: HWIO, gain: ones(OUT)}
     with pytest.raises(WeightsRefused, match=r"'c\.kernel' has 'c\.g' .*--ignore c\.g$"):
         find_convolution(WeightsFile("net", stored, {}), kernel)

@@ -28,7 +28,7 @@ def keras(kernel: np.ndarray, head: str) -> WeightsFile:
 
 
 @pytest.mark.parametrize(
-    ("given", "layer", "options"),
+    ("weights", "layer", "options"),
     [
         (file(conv__weight=OIHW, conv__bias=BIAS), "conv", {}),
         (file(conv__weight=OIHW, conv__bias=BIAS), "conv.weight", {}),
@@ -47,23 +47,26 @@ def keras(kernel: np.ndarray, head: str) -> WeightsFile:
         (keras(KERNEL, ""), None, {}),
     ],
 )
-def test_the_kernel_and_its_bias_are_found(given, layer, options):
-    found = find_convolution(given, layer, **options)
-    np.testing.assert_array_equal(found.kernel, KERNEL, strict=True)
-    np.testing.assert_array_equal(found.bias, BIAS)
-    assert found.kernel_name in given.arrays
-    assert found.bias_name in given.arrays
+def test_the_kernel_and_its_bias_are_found(weights, layer, options):
+    convolution = find_convolution(weights, layer, **options)
+    np.testing.assert_array_equal(convolution.kernel, KERNEL, strict=True)
+    np.testing.assert_array_equal(convolution.bias, BIAS)
+    assert convolution.kernel_name in weights.arrays
+    assert convolution.bias_name in weights.arrays
 
 
 def test_a_kernel_of_one_axis_is_found_alone_and_among_matrices():
     """PyTorch's `[out, in, K]`; what has two axes is no kernel."""
     kernel = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     for more in ({}, {"fc__matrix": OIHW[0, 0]}):
-        found = find_convolution(file(conv__weight=kernel, **more))
-        np.testing.assert_array_equal(found.kernel, kernel.transpose(2, 1, 0), strict=True)
-        np.testing.assert_array_equal(arrange(found.kernel, "oihw"), kernel, strict=True)
-        assert (found.kernel_name, found.bias_name) == ("conv.weight", None)
-    assert (found.layout, found.told_by) == ("oihw", "told from the name 'weight'")
+        convolution = find_convolution(file(conv__weight=kernel, **more))
+        np.testing.assert_array_equal(convolution.kernel, kernel.transpose(2, 1, 0), strict=True)
+        np.testing.assert_array_equal(arrange(convolution.kernel, "oihw"), kernel, strict=True)
+        assert (convolution.kernel_name, convolution.bias_name) == ("conv.weight", None)
+    assert (convolution.layout, convolution.inferred_from) == (
+        "oihw",
+        "told from the name 'weight'",
+    )
 
 
 def test_the_name_of_a_npy_file_tells_its_layout():
@@ -75,7 +78,7 @@ def test_the_name_of_a_npy_file_tells_its_layout():
 
 
 @pytest.mark.parametrize(
-    ("given", "layer", "options", "message"),
+    ("weights", "layer", "options", "message"),
     [
         (file(conv=KERNEL), "conv", {}, ORDERS_OF_IMAGES),
         (file(conv=KERNEL[0]), "conv", {}, r"hwio for \[K, in, out\] .* \[out, in, K\]"),
@@ -104,9 +107,9 @@ def test_the_name_of_a_npy_file_tells_its_layout():
         (file(c__weight=OIHW, c__bias=BIAS + np.inf), "c", {}, "c.bias has .* non-finite"),
     ],
 )
-def test_what_is_no_convolution_is_refused(given, layer, options, message):
+def test_what_is_no_convolution_is_refused(weights, layer, options, message):
     with pytest.raises(WeightsRefused, match=message):
-        find_convolution(given, layer, **options)
+        find_convolution(weights, layer, **options)
 
 
 @pytest.mark.parametrize(
@@ -187,10 +190,10 @@ def test_a_bias_whose_name_differs_by_words_or_a_number_is_not_left_out(kernel, 
     ],
 )
 def test_a_kernel_that_is_hardly_of_its_layout_is_named(shape, layout, other):
-    found = find_convolution(file(conv=np.ones(shape, np.float32)), "conv", layout)
-    assert found.warning is not None
-    assert found.warning.startswith(f"warning: {shape} is read as {layout}: ")
-    assert found.warning.endswith(f"then give --layout {other}")
+    convolution = find_convolution(file(conv=np.ones(shape, np.float32)), "conv", layout)
+    assert convolution.warning is not None
+    assert convolution.warning.startswith(f"warning: {shape} is read as {layout}: ")
+    assert convolution.warning.endswith(f"then give --layout {other}")
     assert find_convolution(file(conv=np.ones(shape, np.float32)), "conv", other).warning is None
 
 
@@ -210,8 +213,8 @@ def test_a_usual_kernel_of_its_layout_has_no_warning(shape, layout):
 
 
 def test_the_weights_of_mlx_in_a_file_without_metadata_are_named():
-    found = find_convolution(file(conv__weight=np.ones((64, 7, 7, 3), np.float32)), "conv")
-    assert found.warning.endswith(
+    convolution = find_convolution(file(conv__weight=np.ones((64, 7, 7, 3), np.float32)), "conv")
+    assert convolution.warning.endswith(
         "As ohwi it is 7 × 7 taps of 3 channels in and 64 out: then give --layout ohwi"
     )
 

@@ -178,9 +178,9 @@ def test_an_archive_gives_no_more_than_it_claims():
 @pytest.mark.parametrize("good", [GOOD_NPY, GOOD_NPZ], ids=["npy", "npz"])
 def test_every_changed_byte_is_read_or_refused(good):
     """Headers are parsed as Python, directories of archives by zipfile: both raise anything."""
-    for place in range(len(good)):
-        for value in (0, 0x28, 0x2D, 0x5C, 0xFF, good[place] ^ 1, good[place] ^ 0x80):
-            changed = good[:place] + bytes([value]) + good[place + 1 :]
+    for index in range(len(good)):
+        for value in (0, 0x28, 0x2D, 0x5C, 0xFF, good[index] ^ 1, good[index] ^ 0x80):
+            changed = good[:index] + bytes([value]) + good[index + 1 :]
             with contextlib.suppress(WeightsRefused):
                 parse_weights(changed, "net")
 

@@ -55,10 +55,10 @@ ROUTES = {"flax": (pack_flax, apply_flax), "torch": (pack_torch, apply_formula)}
 
 
 @cache
-def fixed_case(name: str, dtype: str = "float32", whole: bool = True):
+def fixed_case(name: str, dtype: str = "float32", integers: bool = True):
     shape, patch, sides, options = CASES[name]
     generator = np.random.default_rng(len(name))
-    kernel = generator.integers(-4, 5, shape) + (0 if whole else generator.random(shape))
+    kernel = generator.integers(-4, 5, shape) + (0 if integers else generator.random(shape))
     bias = generator.integers(-4, 5, shape[-1])
     kernel, bias = kernel.astype(dtype), bias.astype(dtype)
     layer = ca.conv_to_attention(kernel, bias, patch_size=patch, **options)
@@ -161,7 +161,7 @@ def test_the_formula_is_that_of_queries_keys_and_values():
     shapes = {"in_proj_weight": (12, 4), "in_proj_bias": (12,), "out_proj.weight": (4, 4)}
     arrays = {name: rng.normal(size=s) for name, s in (shapes | {"out_proj.bias": (4,)}).items()}
     mask = rng.normal(size=(2, 3, 5))
-    found = multihead_attention(query, key, value, arrays, mask)
+    outputs = multihead_attention(query, key, value, arrays, mask)
     weight, bias = arrays["in_proj_weight"], arrays["in_proj_bias"]
     heads = []
     for head in range(2):
@@ -174,7 +174,7 @@ def test_the_formula_is_that_of_queries_keys_and_values():
         heads.append(raised / raised.sum(axis=1, keepdims=True) @ v)
     joined = np.concatenate(heads, axis=1)
     expected = joined @ arrays["out_proj.weight"].T + arrays["out_proj.bias"]
-    assert_within(found[1], expected, 1e-12)  # of numbers of some tens, in float64
+    assert_within(outputs[1], expected, 1e-12)  # of numbers of some tens, in float64
 
 
 def test_every_array_of_torch_has_its_shape():
@@ -191,8 +191,8 @@ def test_every_array_of_torch_has_its_shape():
     }
     images = np.arange(4, dtype=np.float32).reshape(1, 4, 1)
     for name, shape in shapes.items():
-        given = np.zeros((*shape[:-1], shape[-1] + 1), np.float32)
-        file = parse_weights(write_safetensors({**arrays, name: given}, metadata), "net")
+        misshapen = np.zeros((*shape[:-1], shape[-1] + 1), np.float32)
+        file = parse_weights(write_safetensors({**arrays, name: misshapen}, metadata), "net")
         with pytest.raises(
             WeightsRefused, match=rf"net: {name} has shape .* expected \({shape[0]}"
         ):

@@ -105,32 +105,32 @@ def test_of_two_axes_that_fit_a_spectral_norm_takes_that_of_its_vectors(axis):
     """
     matrix = np.array([[4, 13], [3, 0]], np.float32).reshape(2, 2, 1, 1)
     stored = state(OLD, orig=np.moveaxis(matrix, 0, axis), u=array(0.8, 0.6), v=array(1, 0))
-    found = computed(stored).arrays["net.weight"]
-    np.testing.assert_allclose(found, stored["net.weight_orig"] / 5, rtol=2.0**-22, atol=0)
+    kernel = computed(stored).arrays["net.weight"]
+    np.testing.assert_allclose(kernel, stored["net.weight_orig"] / 5, rtol=2.0**-22, atol=0)
 
 
 def test_a_spectral_norm_that_was_never_run_is_along_the_first_axis():
     """Wv is (1, -1/2) or, along the second axis, (1, 0), which is nearer to u, but not near it."""
     stored = np.array([[1, 0], [-0.5, 1]], np.float32).reshape(2, 2, 1, 1)
-    found = computed(state(OLD, orig=stored, u=array(0.6, 0.8), v=array(1, 0)))
-    np.testing.assert_allclose(found.arrays["net.weight"], 5 * stored, rtol=4 * 2.0**-23)
+    result = computed(state(OLD, orig=stored, u=array(0.6, 0.8), v=array(1, 0)))
+    np.testing.assert_allclose(result.arrays["net.weight"], 5 * stored, rtol=4 * 2.0**-23)
 
 
 def test_a_spectral_norm_of_no_certain_axis_is_refused():
     """u is near (3, 4)/5, Wv along the second axis, as if the weights had gone a step further."""
     stored = np.array([[3, 4], [-1, 0]], np.float32).reshape(2, 2, 1, 1)
-    found = computed(state(OLD, orig=stored, u=array(0.8, 0.6), v=array(1, 0)))
-    assert found.refused.keys() == {"net.weight"}
+    result = computed(state(OLD, orig=stored, u=array(0.8, 0.6), v=array(1, 0)))
+    assert result.refused.keys() == {"net.weight"}
 
 
 @pytest.mark.parametrize("joined", ["net,{}", "net|{}", "['net']['{}']"])
 def test_parts_are_known_however_their_names_are_joined(joined):
     g, kernel = NORMS[0]
     stored = {joined.format("weight_g"): g, joined.format("weight_v"): STORED}
-    found = find_convolution(WeightsFile("net", stored, {}), "net")
+    convolution = find_convolution(WeightsFile("net", stored, {}), "net")
     expected = np.reshape(kernel, STORED.shape).transpose(2, 3, 1, 0)
-    np.testing.assert_allclose(found.kernel, expected, rtol=3e-6, atol=0)
-    assert len(found.parts) == 2
+    np.testing.assert_allclose(convolution.kernel, expected, rtol=3e-6, atol=0)
+    assert len(convolution.parts) == 2
     del stored[joined.format("weight_g")]
     for layer in ("net", joined.format("weight_v")):
         with pytest.raises(WeightsRefused, match=r"net.weight is re-parametrised"):
@@ -177,11 +177,11 @@ FLAX = [  # the names of nn.WeightNorm and nn.SpectralNorm around nn.Conv, and o
 @pytest.mark.parametrize(("kernel", "other"), FLAX)
 def test_a_kernel_that_flax_normalises_is_refused(above, kernel, other):
     """Linen's names of the norm hold those of the kernel, without the norm's own module."""
-    found = kernel.format(above)
-    stored = {found: STORED, f"{found}_2": STORED, other.format(above): np.ones(3, np.float32)}
+    name = kernel.format(above)
+    stored = {name: STORED, f"{name}_2": STORED, other.format(above): np.ones(3, np.float32)}
     for changed in ({}, {"params/norm/scale": np.ones(3)}):
-        assert computed(stored | changed).refused.keys() == {found}
-    left = computed({found: STORED, "params/norm/scale": np.ones(3), "net/scale": np.ones(3)})
+        assert computed(stored | changed).refused.keys() == {name}
+    left = computed({name: STORED, "params/norm/scale": np.ones(3), "net/scale": np.ones(3)})
     assert not left.refused
 
 

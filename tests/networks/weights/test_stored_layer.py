@@ -113,10 +113,10 @@ def layers(draw: st.DrawFn) -> AttentionLayer:
         maps = [numbers_of(HEADS, FEATURES, 5), numbers_of(HEADS, FEATURES, 5)]
         content = ContentScores(*maps, *biases, scaled=draw(st.booleans()))
     value, output = numbers_of(HEADS, FEATURES, HEAD), numbers_of(HEADS, HEAD, WIDE)
-    kept = draw(st.sampled_from(["both", "value", "output"]))
-    if kept == "output":
+    stored_maps = draw(st.sampled_from(["both", "value", "output"]))
+    if stored_maps == "output":
         value, output = None, numbers_of(HEADS, FEATURES, WIDE)
-    if kept == "value":
+    if stored_maps == "value":
         value, output = numbers_of(HEADS, FEATURES, WIDE), None
     return AttentionLayer(
         encoding=make_encoding(draw(st.sampled_from(ENCODINGS)), numbers_of),
@@ -133,10 +133,10 @@ def layers(draw: st.DrawFn) -> AttentionLayer:
 
 def assert_same_layer(actual: AttentionLayer, expected: AttentionLayer) -> None:
     assert jax.tree.structure(actual) == jax.tree.structure(expected)
-    for got, wanted in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
-        assert got.dtype == wanted.dtype
-        assert got.shape == wanted.shape
-        assert np.asarray(got).tobytes() == np.asarray(wanted).tobytes()
+    for array, other in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
+        assert array.dtype == other.dtype
+        assert array.shape == other.shape
+        assert np.asarray(array).tobytes() == np.asarray(other).tobytes()
 
 
 @given(layer=layers(), suffix=st.sampled_from([".npz", ".safetensors"]))
@@ -148,7 +148,7 @@ def test_a_layer_is_restored_bit_for_bit(layer, suffix, tmp_path_factory):
 
 
 # The start of the SHA-256 of the .npz file of `layer_to_hold`.
-HELD = {
+DIGESTS = {
     "absolute": "f84813e1e13e",
     "absolute table": "6fceb9643e3b",
     "axial": "6ba436d4b6fc",
@@ -188,7 +188,7 @@ def test_the_bytes_of_a_file_are_those_of_the_first_version(name):
     """Files that users hold stay readable: the format is that of the hashes above."""
     layer = layer_to_hold(name)
     content = encode(layer_arrays(layer), layer_metadata(layer), ".npz")
-    assert hashlib.sha256(content).hexdigest()[:12] == HELD[name]
+    assert hashlib.sha256(content).hexdigest()[:12] == DIGESTS[name]
     assert_same_layer(restore_layer(parse_weights(content, "held")), layer)
 
 

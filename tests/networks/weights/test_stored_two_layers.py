@@ -23,9 +23,9 @@ def test_what_was_saved_is_restored(options, tmp_path):
     layers = ca.conv_to_two_layers(KERNEL, **options)
     path = tmp_path / "layers.npz"
     ca.save_layer(layers, path)
-    found = ca.load_layer(path)
-    assert jax.tree.structure(found) == jax.tree.structure(layers)
-    assert np.array_equal(found(IMAGES), layers(IMAGES))
+    restored = ca.load_layer(path)
+    assert jax.tree.structure(restored) == jax.tree.structure(layers)
+    assert np.array_equal(restored(IMAGES), layers(IMAGES))
 
 
 def tampered(change):
@@ -93,6 +93,6 @@ def test_a_conversion_that_is_wrong_is_seen(monkeypatch):
     monkeypatch.setattr(
         converted_layer,
         "conv_to_two_layers",
-        lambda kernel, bias, **given: replace(original(kernel + 0.1, bias, **given)),
+        lambda kernel, bias, **options: replace(original(kernel + 0.1, bias, **options)),
     )
     assert not convert_to_two_layers(KERNEL, None, {}).comparisons[0].passed

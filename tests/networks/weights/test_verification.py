@@ -58,22 +58,22 @@ def test_nothing_rounds_of_integers_that_the_maps_hold() -> None:
 def test_a_bound_that_zeros_would_meet_does_not_pass() -> None:
     """Scores of 1 - 10⁻⁷ leak leave 10⁷ times the roundoff: the bound exceeds the outputs."""
     layer = ca.conv_to_attention(KERNEL, BIAS, uniform_weight=1 - 2.0**-22)
-    found = reference(layer, KERNEL, BIAS, (6,))
-    compared = found.compare("zeros", lambda images: jnp.zeros(found.expected.shape))
+    case = reference(layer, KERNEL, BIAS, (6,))
+    compared = case.compare("zeros", lambda images: jnp.zeros(case.expected.shape))
     assert compared.error <= compared.bound
     assert not compared.passed
-    near = found.compare("conv", lambda images: jnp.asarray(found.expected, jnp.float32))
+    near = case.compare("conv", lambda images: jnp.asarray(case.expected, jnp.float32))
     assert near.passed
 
 
 def test_the_reference_is_the_convolution_with_the_layer_s_stride_and_ring() -> None:
     layer = ca.conv_to_attention(KERNEL, BIAS, form="limit", stride=2, padding="CIRCULAR")
-    found = reference(layer, KERNEL, BIAS, (6,), seed=3)
-    filled = np.pad(found.images.astype(np.float64), [(0, 0), (1, 1), (0, 0)], "wrap")
+    case = reference(layer, KERNEL, BIAS, (6,), seed=3)
+    filled = np.pad(case.images.astype(np.float64), [(0, 0), (1, 1), (0, 0)], "wrap")
     expected = sum(filled[:, tap : tap + 6] @ KERNEL[tap] for tap in range(3)) + BIAS
-    assert_equal(found.expected, expected[:, ::2])
-    assert found.equality
-    assert_equal(found.bound, 0 * found.expected)
+    assert_equal(case.expected, expected[:, ::2])
+    assert case.equality
+    assert_equal(case.bound, 0 * case.expected)
 
 
 def test_rounding_accounts_for_the_mean_of_taps_and_for_the_bound_of_exact_heads() -> None:
@@ -89,9 +89,9 @@ def test_rounding_accounts_for_the_mean_of_taps_and_for_the_bound_of_exact_heads
     exponent = scores.absolute + SINGLE * (scores.range + 2 * scores.absolute)
     rho = relative_error(layer, grid, scores, exponent, np.float32, np.float32, False)
     with jax.enable_x64(True):
-        wide = jax.tree.map(jnp.asarray, majorant_layer(layer, KERNEL, None))
+        absolute = jax.tree.map(jnp.asarray, majorant_layer(layer, KERNEL, None))
         sizes = [
-            np.linalg.norm(np.asarray(linear_map(each, (5,)), float)) for each in (wide, layer)
+            np.linalg.norm(np.asarray(linear_map(each, (5,)), float)) for each in (absolute, layer)
         ]
     expected = 2 * rho * sizes[0] / sizes[1] + mean
     assert rounding_tolerance(layer, KERNEL, (5,)) == pytest.approx(expected, rel=RELATIVE, abs=0)
@@ -111,26 +111,31 @@ def test_where_no_tolerance_is_derived() -> None:
 def test_two_layers_may_be_off_by_their_bound_and_by_the_rounding_of_the_convolution() -> None:
     kernel = np.arange(-4, 8, dtype=np.float32).reshape(3, 2, 1, 2)
     layers = ca.conv_to_two_layers(kernel, form="limit")
-    found = reference_of_two(layers, kernel, None, (4, 5))
-    size = np.asarray(ca.conv(np.abs(found.images.astype(np.float64)), np.abs(kernel)))
-    bound = two_layers_bound(layers, found.images) + _own_rounding(kernel, size)
-    assert_equal(found.bound, bound)
-    assert not found.equality
+    case = reference_of_two(layers, kernel, None, (4, 5))
+    size = np.asarray(ca.conv(np.abs(case.images.astype(np.float64)), np.abs(kernel)))
+    bound = two_layers_bound(layers, case.images) + _own_rounding(kernel, size)
+    assert_equal(case.bound, bound)
+    assert not case.equality
 
 
 def test_a_comparison_passes_within_a_finite_bound() -> None:
     """Equal to the bound passes; one entry further, or any bound that is infinite, does not."""
     zeros = np.zeros((1, 2, 2))
     bound = np.array([[[0.5, 1], [2, 4]]])
-    given = Reference(zeros[..., :1], zeros, bound, False)
-    assert given.compare("way", lambda images: jnp.asarray(bound)).passed
-    assert not given.compare("way", lambda images: jnp.asarray(bound * [1, 1.5])).passed
+    case = Reference(zeros[..., :1], zeros, bound, False)
+    assert case.compare("way", lambda images: jnp.asarray(bound)).passed
+    assert not case.compare("way", lambda images: jnp.asarray(bound * [1, 1.5])).passed
     endless = Reference(zeros[..., :1], zeros, np.array([[[0.5, 1], [2, np.inf]]]), False)
     assert not endless.compare("way", lambda images: jnp.asarray(zeros)).passed
-    found = given.compare("way", lambda images: jnp.asarray(-bound / 2))
-    assert (found.route, found.error, found.bound, found.largest) == ("way", 2, 4, 0)
+    comparison = case.compare("way", lambda images: jnp.asarray(-bound / 2))
+    assert (comparison.route, comparison.error, comparison.bound, comparison.largest) == (
+        "way",
+        2,
+        4,
+        0,
+    )
     with pytest.raises(ValueError, match="way gave shape"):
-        given.compare("way", lambda images: jnp.zeros((1, 2)))
+        case.compare("way", lambda images: jnp.zeros((1, 2)))
 
 
 def sparse(size: int) -> np.ndarray:
@@ -184,6 +189,6 @@ def test_heads_that_mix_offsets_have_no_bound_here(form, loses) -> None:
     layer = ca.conv_to_attention(kernel, patch_size=4, head_dim=6, num_heads="min", form=form)
     with pytest.raises(
         ValueError, match=r"makes heads that mix offsets, .*; leave it out"
-    ) as found:
+    ) as error:
         reference(layer, kernel, None, (8, 8))
-    assert ("off by up to about ε + κu" in str(found.value)) is loses
+    assert ("off by up to about ε + κu" in str(error.value)) is loses

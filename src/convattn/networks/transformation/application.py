@@ -15,8 +15,8 @@ from convattn.networks.transformation.deviation import Path
 from convattn.networks.transformation.evaluation import (
     IN_PLACE,
     RULES,
-    Place,
     Rule,
+    Scope,
     Values,
 )
 from convattn.networks.transformation.provenance import kernel_digests
@@ -60,11 +60,11 @@ class Application:
         self, layers: Layers, *args: Any, **kwargs: Any
     ) -> tuple[Any, dict[str, Array]]:
         """Both."""
-        seen: dict[str, Array] = {}
-        return self._evaluated(layers, args, kwargs, seen), seen
+        inputs: dict[str, Array] = {}
+        return self._evaluated(layers, args, kwargs, inputs), inputs
 
     def _evaluated(
-        self, layers: Layers, args: Any, kwargs: Any, seen: dict[str, Array] | None
+        self, layers: Layers, args: Any, kwargs: Any, inputs: dict[str, Array] | None
     ) -> Any:
         traced = Traced.of(self.function, args, kwargs)
         names = names_of(traced.jaxpr.jaxpr)
@@ -83,8 +83,8 @@ class Application:
                     f"{name}: another kernel on these arguments than on the example, whose layer "
                     "would take its place; make the layers with an example like these arguments"
                 )
-        evaluation = WithLayers(self, names, dict(layers), seen)
-        return traced.output(evaluation.closed(traced.jaxpr, traced.arrays, Place()))
+        evaluation = WithLayers(self, names, dict(layers), inputs)
+        return traced.output(evaluation.closed(traced.jaxpr, traced.arrays, Scope()))
 
 
 def require_layers(layers: Any, names: Collection[str]) -> None:
@@ -100,10 +100,10 @@ def require_layers(layers: Any, names: Collection[str]) -> None:
 def names_of(jaxpr: Any) -> dict[Path, str]:
     """A name for each convolution that can be converted, by where it stands; all different."""
     names: dict[Path, str] = {}
-    found = list(_paths_of(jaxpr, Place()))
-    taken = {name for name, _ in found}
+    scopes = list(_paths_of(jaxpr, Scope()))
+    taken = {name for name, _ in scopes}
     counts: dict[str, int] = {}
-    for name, path in found:
+    for name, path in scopes:
         own = name = name or _UNNAMED
         counts[name] = counts.get(name, 0) + 1
         while counts[name] > 1 and (own := f"{name}:{counts[name]}") in taken:
@@ -112,90 +112,92 @@ def names_of(jaxpr: Any) -> dict[Path, str]:
     return names
 
 
-def _paths_of(jaxpr: Any, place: Place) -> Iterator[Place]:
+def _paths_of(jaxpr: Any, scope: Scope) -> Iterator[Scope]:
     """Where the convolutions of a jaxpr stand."""
     for equation in jaxpr.eqns:
-        if is_convolution(equation, place.name):
-            yield place.inside(equation)
+        if is_convolution(equation, scope.name):
+            yield scope.inside(equation)
         elif equation.primitive.name in RULES:
             for inner in inner_jaxprs(equation):
-                yield from _paths_of(inner, place.inside(equation))
+                yield from _paths_of(inner, scope.inside(equation))
 
 
 class WithLayers(Attending):
     """Given layers in place of convolutions, and attention made from its kernel without one.
 
     Attributes:
-        whole: The application, which knows the example's convolutions.
+        application: The application, which knows the example's convolutions.
         names: Of the convolutions, by path.
         layers: By name.
-        seen: What the images that each layer is given are put in, where that is asked for.
+        inputs: Receives the images of each layer; None to leave them out.
     """
 
     def __init__(
         self,
-        whole: Application,
+        application: Application,
         names: Mapping[Path, str],
         layers: Mapping[str, Any],
-        seen: dict[str, Array] | None = None,
+        inputs: dict[str, Array] | None = None,
     ) -> None:
-        super().__init__(whole.options)
-        self.whole, self.names, self.layers, self.seen = whole, names, layers, seen
+        super().__init__(application.options)
+        self.application, self.names, self.layers, self.inputs = application, names, layers, inputs
 
     @property
     def rules(self) -> Mapping[str, Rule]:
         """As for all; what is in loops and branches is not seen."""
-        return APART
+        return RULES_WITHOUT_INPUTS
 
-    def convolve(self, place: Place, equation: Any, images: Array, kernel: Array) -> Array:
+    def convolve(self, scope: Scope, equation: Any, images: Array, kernel: Array) -> Array:
         """The outputs of the layer of that name."""
-        name = self.names.get(place.inside(equation).path)
+        name = self.names.get(scope.inside(equation).path)
         layer = None if name is None else self.layers.get(name)
         if name is None or layer is None:
-            return super().convolve(place, equation, images, kernel)
-        convolution = Convolution.of(equation, place.name)
-        if convolution.form != self.whole.forms[name]:
+            return super().convolve(scope, equation, images, kernel)
+        convolution = Convolution.of(equation, scope.name)
+        if convolution.form != self.application.forms[name]:
             raise ValueError(
                 f"{name}: kernel shape, dilation, groups and order of axes are {convolution.form} "
-                f"on these arguments, but expected {self.whole.forms[name]}, those of the example; "
-                "make its layers with an example like them"
+                f"on these arguments, but expected {self.application.forms[name]}, those of the "
+                "example; make its layers with an example like them"
             )
-        if self.seen is not None:
-            self.seen[name] = convolution.images(images)
+        if self.inputs is not None:
+            self.inputs[name] = convolution.images(images)
         sizes = convolution.kernel_size, convolution.dilation, convolution.stride
-        outside = read_padding(convolution.padding, *sizes)
+        padding = read_padding(convolution.padding, *sizes)
         layer = replace(  # the padding of "SAME" depends on the size of the images
             layer,
             stride=convolution.stride,
-            padding=None if outside.is_zero_ring else outside,
+            padding=None if padding.is_zero_ring else padding,
         )
         return self.options.outputs(convolution, layer, images)
 
-    def rows(self, place: Place) -> dict[str, Any]:
+    def rows(self, scope: Scope) -> dict[str, Any]:
         """The layers of the convolutions in a scan, one for each step."""
-        depth = len(place.path)
+        depth = len(scope.path)
         return {
             name: self.layers[name]
             for path, name in self.names.items()
-            if path[:depth] == place.path and depth in self.whole.depths.get(name, ())
+            if path[:depth] == scope.path and depth in self.application.depths.get(name, ())
         }
 
     def with_rows(self, rows: Mapping[str, Any]) -> "WithLayers":
         """With those of one step."""
-        inside = copy(self)
-        inside.layers = {**self.layers, **rows}
-        return inside
+        nested = copy(self)
+        nested.layers = {**self.layers, **rows}
+        return nested
 
 
-def _apart(rule: Rule) -> Rule:
-    """A rule that keeps nothing of what it sees, since that has no value outside."""
+def _without_inputs(rule: Rule) -> Rule:
+    """A rule that records no inputs: they are tracers, which have no value outside."""
 
-    def evaluated(evaluation: WithLayers, equation: Any, values: Values, place: Place) -> Values:
-        inside = copy(evaluation)
-        inside.seen = None
-        return rule(inside, equation, values, place)
+    def evaluated(evaluation: WithLayers, equation: Any, values: Values, scope: Scope) -> Values:
+        nested = copy(evaluation)
+        nested.inputs = None
+        return rule(nested, equation, values, scope)
 
     return evaluated
 
 
-APART = {name: rule if name in IN_PLACE else _apart(rule) for name, rule in RULES.items()}
+RULES_WITHOUT_INPUTS = {
+    name: rule if name in IN_PLACE else _without_inputs(rule) for name, rule in RULES.items()
+}

@@ -10,7 +10,7 @@ import numpy as np
 from convattn.encodings.layer import AttentionLayer
 from convattn.networks.transformation.application import Application, names_of
 from convattn.networks.transformation.attention import ConversionOptions
-from convattn.networks.transformation.evaluation import Place
+from convattn.networks.transformation.evaluation import Scope
 from convattn.networks.transformation.provenance import kernel_digests
 from convattn.networks.transformation.recording import Recording
 from convattn.networks.transformation.report import Report, output_difference, reported
@@ -84,8 +84,8 @@ def attention_of(function: Callable[..., Any], *example: Any, **options: Any) ->
     chosen = ConversionOptions(**options)
     traced = Traced.of(function, example, {})
     recording = Recording(chosen, names_of(traced.jaxpr.jaxpr))
-    values = recording.closed(traced.jaxpr, [*map(recording.argument, traced.arrays)], Place())
-    if not recording.calls and not recording.apart:
+    values = recording.closed(traced.jaxpr, [*map(recording.argument, traced.arrays)], Scope())
+    if not recording.calls and not recording.excluded:
         raise ValueError(
             "the function has no convolution that becomes attention"
             + "".join(f"; {line}" for line in recording.left)

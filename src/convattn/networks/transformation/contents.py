@@ -20,7 +20,7 @@ from convattn.networks.transformation.convolution import Convolution, joined
 CONVOLUTION = "conv_general_dilated"
 SCOPE = "convattn.attention"  # the name of what attention computes, which is not looked into
 _SCOPES = re.compile(r"[/()]")  # between scopes, and around what a transformation has made of one
-_NOT_SEEN_INTO = "which is not seen into"
+_OPAQUE = "which is not seen into"
 _EXPORTED = "call_exported"
 _NAME = r"(\"[^\"]+\"|[\w.$-]+)"
 _FUNCTION = re.compile(
@@ -100,11 +100,11 @@ def remaining_convolutions(function: Any, *arguments: Any) -> tuple[str, ...] | 
     """
     leaves, tree = jax.tree.flatten(arguments)
     arrays = {
-        place: leaf for place, leaf in enumerate(leaves) if isinstance(leaf, jax.Array | np.ndarray)
+        index: leaf for index, leaf in enumerate(leaves) if isinstance(leaf, jax.Array | np.ndarray)
     }
 
     def of_arrays(arrays: dict[int, Any]) -> Any:
-        inputs = [arrays.get(place, leaf) for place, leaf in enumerate(leaves)]
+        inputs = [arrays.get(index, leaf) for index, leaf in enumerate(leaves)]
         return function(*jax.tree.unflatten(tree, inputs))
 
     unseen: tuple[str, ...] = ()
@@ -112,7 +112,7 @@ def remaining_convolutions(function: Any, *arguments: Any) -> tuple[str, ...] | 
         traced = jax.make_jaxpr(of_arrays)(arrays)
     except Exception as error:
         if "compiled for a particular signature" in str(error):
-            unseen = (f"inside a function compiled ahead of time, {_NOT_SEEN_INTO}",)
+            unseen = (f"inside a function compiled ahead of time, {_OPAQUE}",)
         try:
             traced = jax.make_jaxpr(lambda: function(*arguments))()
         except Exception:  # the model's own: what it does with values is not ours to know
@@ -142,7 +142,7 @@ def convolutions_inside(equation: Any, name: str) -> Iterator[str]:
         if primitive == _EXPORTED:
             yield from _exported_contents(equation.params["exported"].mlir_module())
         else:
-            yield f"inside {primitive}, {_NOT_SEEN_INTO}"
+            yield f"inside {primitive}, {_OPAQUE}"
 
 
 def _exported_contents(module: str) -> Iterator[str]:
@@ -154,16 +154,16 @@ def _exported_contents(module: str) -> Iterator[str]:
     """
     functions = dict(_FUNCTION.findall(module))
 
-    def inside(name: str) -> Iterator[str]:
+    def contents(name: str) -> Iterator[str]:
         for line in functions[name].splitlines():
             if _STABLE_CONVOLUTION.search(line):
                 yield f"a convolution inside {_EXPORTED}"
             elif match := _FOREIGN.search(line):
-                yield f"inside {match[1]} of {_EXPORTED}, {_NOT_SEEN_INTO}"
+                yield f"inside {match[1]} of {_EXPORTED}, {_OPAQUE}"
             elif (match := _CALL.search(line)) and match[1] in functions:
-                yield from inside(match[1])
+                yield from contents(match[1])
 
-    yield from inside("main")
+    yield from contents("main")
 
 
 def is_unseen(equation: Any, name: str) -> bool:
@@ -176,9 +176,9 @@ def is_unseen(equation: Any, name: str) -> bool:
     )
 
 
-def is_not_seen_into(line: str) -> bool:
+def is_opaque(line: str) -> bool:
     """Whether a line of the functions above names no convolution, but what may hold one."""
-    return line.endswith(_NOT_SEEN_INTO)
+    return line.endswith(_OPAQUE)
 
 
 def _is_attention(name: str, equation: Any) -> bool:
@@ -188,7 +188,7 @@ def _is_attention(name: str, equation: Any) -> bool:
 
 def holds_convolution(equation: Any, name: str) -> bool:
     """Whether an equation holds a convolution that is not attention's."""
-    return not all(map(is_not_seen_into, convolutions_inside(equation, name)))
+    return not all(map(is_opaque, convolutions_inside(equation, name)))
 
 
 def is_convolution(equation: Any, name: str) -> bool:

@@ -55,7 +55,7 @@ from convattn.networks.transformation.rounding_rules import (
     number_of_terms,
     rounding,
     slope,
-    wide,
+    to_float64,
 )
 from convattn.operators.roundoff import gamma_or_infinite, unit_roundoff
 
@@ -154,11 +154,11 @@ class Tape:
             return  # of what is chosen otherwise, it matters what is chosen by it
         name = equation.primitive.name
         left = [value.left for value in inputs]
-        places = [
-            place for place, value in enumerate(inputs) if value.differs and is_float(value.left)
+        indices = [
+            index for index, value in enumerate(inputs) if value.differs and is_float(value.left)
         ]
-        varying = tuple(inputs[place] for place in places)
-        moved = _choice_moved(equation, left, places, varying) if name in REDUCED else None
+        varying = tuple(inputs[index] for index in indices)
+        moved = _choice_moved(equation, left, indices, varying) if name in REDUCED else None
         errors = (
             None
             if name not in KNOWN
@@ -167,7 +167,7 @@ class Tape:
         if errors is None:
             self.note_unknown(name, outputs)
             return
-        rows, terms = _size_of_map(equation, left, places)
+        rows, terms = _size_of_map(equation, left, indices)
         terms = 0 if charged_already is not None else terms
         unit = unit_roundoff(outputs[0].left.dtype)
         most = sum(value.largest_gap for value in varying)
@@ -176,7 +176,7 @@ class Tape:
             varying,
             tuple(outputs),
             errors,
-            _reversed_map(equation, left, places),
+            _reversed_map(equation, left, indices),
             gamma_or_infinite(terms, unit) * rows * most if most else 0.0,
             2 * (terms + 1) * TINY * (1 + rows) * total,
             moved,
@@ -218,21 +218,21 @@ class Tape:
                 )
                 for value in step.outputs
             ]
-            for each, error in zip(taken, step.errors, strict=True):
-                bound += charged(each, error)
-            height = max(float(np.abs(wide(each)).max(initial=0)) for each in taken)
-            length = np.sum([charged(each, 1.0) for each in taken], axis=0)
+            for cotangent, error in zip(taken, step.errors, strict=True):
+                bound += accumulated_error(cotangent, error)
+            height = max(float(np.abs(to_float64(cotangent)).max(initial=0)) for cotangent in taken)
+            length = np.sum([accumulated_error(cotangent, 1.0) for cotangent in taken], axis=0)
             with np.errstate(invalid="ignore"):
                 bound += step.loose * length + step.small * (1 + height)
-            pulled = step.pull(*taken) if step.inputs else ()
+            input_cotangents = step.pull(*taken) if step.inputs else ()
             if step.moved is not None:
-                bound += _mismatch(step, taken[0], pulled)
-            for value, own in zip(step.inputs, pulled, strict=True):
+                bound += _mismatch(step, taken[0], input_cotangents)
+            for value, own in zip(step.inputs, input_cotangents, strict=True):
                 other = cotangents.get(value.number)
                 total = np.asarray(own) if other is None else np.asarray(own) + other
                 if other is not None:
                     unit = unit_roundoff(total.dtype)
-                    bound += unit * charged(total, 1.0) * value.largest_gap
+                    bound += unit * accumulated_error(total, 1.0) * value.largest_gap
                 cotangents[value.number] = total
         if not np.isfinite(bound).all():
             return "numbers that are not finite, or sums of too many terms for their dtype"
@@ -257,25 +257,25 @@ def _all_errors(
     if len(outputs) > 1:
         return (0.0,) * len(outputs) if name in LINEAR and name in EXACT else None
     pairs, (output,) = [(value.left, value.right) for value in inputs], outputs
-    parts: list[Any] = [curvature(equation, pairs, (output.left, output.right), moved), known]
+    terms: list[Any] = [curvature(equation, pairs, (output.left, output.right), moved), known]
     if known is None:
         lefts, rights = zip(*pairs, strict=True)
-        parts = [
-            parts[0],
+        terms = [
+            terms[0],
             rounding(equation, lefts, output.left),
             rounding(equation, rights, output.right),
         ]
-    return None if any(part is None for part in parts) else (sum(parts),)
+    return None if any(term is None for term in terms) else (sum(terms),)
 
 
 def _choice_moved(
-    equation: Any, left: Sequence[Any], places: Sequence[int], varying: Sequence[Value]
+    equation: Any, left: Sequence[Any], indices: Sequence[int], varying: Sequence[Value]
 ) -> np.ndarray | None:
     """M d of a choice, in float64."""
-    if not places:
+    if not indices:
         return None
     gaps = [gap(value.left, value.right) for value in varying]
-    return derivative(equation, left, places, gaps)
+    return derivative(equation, left, indices, gaps)
 
 
 def _chosen_entries(outputs: Sequence[Value]) -> list[tuple[int, tuple[int, ...]]]:
@@ -283,34 +283,38 @@ def _chosen_entries(outputs: Sequence[Value]) -> list[tuple[int, tuple[int, ...]
     differing = [value for value in outputs if value.differs and is_float(value.left)]
     ranked: list[list[tuple[float, int, tuple[int, ...]]]] = [[], []]
     for value in differing:
-        for place, sizes in enumerate((abs_gap(value.left, value.right), np.abs(wide(value.left)))):
+        for criterion, sizes in enumerate(
+            (abs_gap(value.left, value.right), np.abs(to_float64(value.left)))
+        ):
             flat = sizes.ravel()
             for index in np.argsort(-flat, kind="stable")[:ENTRIES]:
-                where = tuple(int(part) for part in np.unravel_index(index, sizes.shape))
-                ranked[place].append((float(flat[index]), value.number, where))
+                where = tuple(
+                    int(coordinate) for coordinate in np.unravel_index(index, sizes.shape)
+                )
+                ranked[criterion].append((float(flat[index]), value.number, where))
     entries: dict[tuple[int, tuple[int, ...]], None] = {}
-    in_order = (sorted(each, key=lambda entry: -entry[0]) for each in ranked)
+    in_order = (sorted(candidates, key=lambda entry: -entry[0]) for candidates in ranked)
     for pair in zip(*in_order, strict=True):
         entries |= dict.fromkeys(entry[1:] for entry in pair)
     return list(entries)[:ENTRIES]
 
 
-def charged(cotangent: Array | np.ndarray, error: np.ndarray | float) -> np.ndarray:
+def accumulated_error(cotangent: Array | np.ndarray, error: np.ndarray | float) -> np.ndarray:
     """Σ |g|·error for each entry, in float64."""
     if isinstance(error, float) and error == 0:
         return np.zeros(len(cotangent))
-    sizes = (np.abs(wide(each)) for each in np.asarray(cotangent))
+    sizes = (np.abs(to_float64(row)) for row in np.asarray(cotangent))
     with np.errstate(invalid="ignore"):  # an infinite error that nothing weighs: no bound
         return np.array([float((size * error).sum()) for size in sizes])
 
 
-def _mismatch(step: Step, cotangent: np.ndarray, pulled: Sequence[Any]) -> np.ndarray:
+def _mismatch(step: Step, cotangent: np.ndarray, input_cotangents: Sequence[Any]) -> np.ndarray:
     """|g_yᵀ M d_x - g_xᵀ d_x| for each entry."""
-    there = [float((wide(each) * step.moved).sum()) for each in np.asarray(cotangent)]
+    there = [float((to_float64(row) * step.moved).sum()) for row in np.asarray(cotangent)]
     here = np.zeros(len(cotangent))
-    for value, own in zip(step.inputs, pulled, strict=True):
-        apart = gap(value.left, value.right)
-        here += np.array([float((wide(each) * apart).sum()) for each in np.asarray(own)])
+    for value, own in zip(step.inputs, input_cotangents, strict=True):
+        difference = gap(value.left, value.right)
+        here += np.array([float((to_float64(row) * difference).sum()) for row in np.asarray(own)])
     return np.abs(np.array(there) - here)
 
 
@@ -318,12 +322,12 @@ def _reversed_map(
     equation: Any, values: Sequence[Any], differing: Sequence[int]
 ) -> Callable[..., Sequence[Array | np.ndarray]]:
     """Mᵀ for the operands that differ, on several cotangents at once."""
-    diagonals = [diagonal(equation, values, place) for place in differing]
-    if not any(each is None for each in diagonals):
-        factors = [np.asarray(each, equation.outvars[0].aval.dtype) for each in diagonals]
+    diagonals = [diagonal(equation, values, index) for index in differing]
+    if not any(factor is None for factor in diagonals):
+        factors = [np.asarray(factor, equation.outvars[0].aval.dtype) for factor in diagonals]
         return lambda cotangents: [scaled(cotangents, factor) for factor in factors]
-    operation, places = Operation.of(equation), tuple(differing)
-    return lambda *cotangents: _pulled_back(operation, places, values, cotangents)
+    operation, indices = Operation.of(equation), tuple(differing)
+    return lambda *cotangents: _vjp(operation, indices, values, cotangents)
 
 
 def scaled(cotangents: Array, factor: np.ndarray) -> np.ndarray:
@@ -333,12 +337,12 @@ def scaled(cotangents: Array, factor: np.ndarray) -> np.ndarray:
 
 
 @partial(jax.jit, static_argnames=("operation", "differing"), compiler_options=COMPILE_QUICKLY)
-def _pulled_back(
+def _vjp(
     operation: Operation, differing: tuple[int, ...], values: Sequence[Any], cotangents: Any
 ) -> Sequence[Array]:
     """Mᵀ on cotangents `[entries, *shape]`; one program for all equations of the same sizes."""
     of = operation.along(values, differing)
-    points = tuple(values[place] for place in differing)
+    points = tuple(values[index] for index in differing)
     if operation.primitive.name in LINEAR | MULTILINEAR and len(differing) == 1:
         transposed: Any = jax.linear_transpose(of, *points)
     else:
@@ -354,14 +358,14 @@ def _size_of_map(
     if name not in LINEAR | MULTILINEAR:
         if name in CHOICES:
             return 1.0, 0
-        slopes = [slope(equation, values, place) for place in differing]
-        return float(sum(np.abs(each).max(initial=0) for each in slopes)), 4
+        slopes = [slope(equation, values, index) for index in differing]
+        return float(sum(np.abs(entries).max(initial=0) for entries in slopes)), 4
     result = equation.outvars[0].aval
     if name in LINEAR:
-        smallest = min((values[place].size for place in differing), default=1)
+        smallest = min((values[index].size for index in differing), default=1)
         copies = result.size if name == "gather" else result.size // max(smallest, 1) + 1
         return float(number_of_terms(equation)), max(copies, 2) if copies > 1 else 1
-    largest = max(float(np.abs(wide(value)).max(initial=0)) for value in values)
+    largest = max(float(np.abs(to_float64(value)).max(initial=0)) for value in values)
     if name == "mul":
         return 2 * largest, 2
     if name == "dot_general":

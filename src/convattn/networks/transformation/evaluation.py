@@ -26,7 +26,7 @@ COMPILE_QUICKLY = {
 Values = Sequence[Any]
 
 
-class Place(NamedTuple):
+class Scope(NamedTuple):
     """Where an equation stands in a traced function.
 
     Attributes:
@@ -37,9 +37,9 @@ class Place(NamedTuple):
     name: str = ""
     path: tuple[int, ...] = ()
 
-    def inside(self, equation: Any) -> "Place":
+    def inside(self, equation: Any) -> "Scope":
         """That of the equations of a jaxpr that an equation here holds."""
-        return Place(joined(self.name, equation), (*self.path, id(equation)))
+        return Scope(joined(self.name, equation), (*self.path, id(equation)))
 
 
 class Evaluation:
@@ -50,7 +50,7 @@ class Evaluation:
         """For each primitive that holds jaxprs, how it is evaluated."""
         return RULES
 
-    def convolve(self, place: Place, equation: Any, images: Any, kernel: Any) -> Any:
+    def convolve(self, scope: Scope, equation: Any, images: Any, kernel: Any) -> Any:
         """The result of a convolution.
 
         Args:
@@ -58,10 +58,10 @@ class Evaluation:
         """
         raise NotImplementedError
 
-    def unreached(self, place: Place, equation: Any) -> None:
+    def unreached(self, scope: Scope, equation: Any) -> None:
         """Take note of an equation that holds convolutions and cannot be built anew."""
 
-    def rows(self, place: Place) -> Any:
+    def rows(self, scope: Scope) -> Any:
         """What a scan goes along besides its own, a pytree of arrays."""
         return {}
 
@@ -69,11 +69,11 @@ class Evaluation:
         """The evaluation of the body of a scan, given one of these rows."""
         return self
 
-    def closed(self, jaxpr: Any, values: Values, place: Place) -> list[Any]:
+    def closed(self, jaxpr: Any, values: Values, scope: Scope) -> list[Any]:
         """The outputs of a closed jaxpr."""
-        return self.outputs(jaxpr.jaxpr, jaxpr.consts, values, place)
+        return self.outputs(jaxpr.jaxpr, jaxpr.consts, values, scope)
 
-    def outputs(self, jaxpr: Any, constants: Values, values: Values, place: Place) -> list[Any]:
+    def outputs(self, jaxpr: Any, constants: Values, values: Values, scope: Scope) -> list[Any]:
         """The outputs of a jaxpr.
 
         Args:
@@ -97,21 +97,21 @@ class Evaluation:
             source = equation.source_info
             stack = current_name_stack() + source.name_stack
             with user_context(source.traceback, name_stack=stack), equation.ctx.manager:
-                results = self.equation(equation, [*map(read, equation.invars)], place)
+                results = self.equation(equation, [*map(read, equation.invars)], scope)
             known.update(zip(equation.outvars, results, strict=True))
             for variable in uses.get(number, ()):
                 known.pop(variable, None)
         return [*map(result, jaxpr.outvars)]
 
-    def equation(self, equation: Any, values: Values, place: Place) -> Values:
+    def equation(self, equation: Any, values: Values, scope: Scope) -> Values:
         """The results of an equation."""
-        if is_convolution(equation, place.name):
-            return [self.convolve(place, equation, *values)]
-        if holds_convolution(equation, place.name):
+        if is_convolution(equation, scope.name):
+            return [self.convolve(scope, equation, *values)]
+        if holds_convolution(equation, scope.name):
             rule = self.rules.get(equation.primitive.name)
             if rule is not None:
-                return rule(self, equation, values, place.inside(equation))
-            self.unreached(place, equation)
+                return rule(self, equation, values, scope.inside(equation))
+            self.unreached(scope, equation)
         return self.bind(equation, values)
 
     def bind(self, equation: Any, values: Values) -> Values:
@@ -137,40 +137,40 @@ def bind(equation: Any, values: Values) -> Values:
 
 def _last_uses(jaxpr: Any) -> dict[int, list[Any]]:
     """For each equation the variables that nothing after it reads."""
-    seen = {atom for atom in jaxpr.outvars if isinstance(atom, core.Var)}
+    live = {atom for atom in jaxpr.outvars if isinstance(atom, core.Var)}
     uses: dict[int, list[Any]] = {}
     for number in range(len(jaxpr.eqns) - 1, -1, -1):
         equation = jaxpr.eqns[number]
         for atom in (*equation.invars, *equation.outvars):
-            if isinstance(atom, core.Var) and atom not in seen:
-                seen.add(atom)
+            if isinstance(atom, core.Var) and atom not in live:
+                live.add(atom)
                 uses.setdefault(number, []).append(atom)
     return uses
 
 
 def traced(
-    evaluation: Evaluation, function: Callable[..., Any], place: Place
+    evaluation: Evaluation, function: Callable[..., Any], scope: Scope
 ) -> Callable[..., Any]:
     """A function of arrays, its equations evaluated in this way."""
 
     def evaluated(*arguments: Any) -> Any:
         jaxpr, shapes = jax.make_jaxpr(function, return_shape=True)(*arguments)
-        outputs = evaluation.closed(jaxpr, jax.tree.leaves(arguments), place)
+        outputs = evaluation.closed(jaxpr, jax.tree.leaves(arguments), scope)
         return jax.tree.unflatten(jax.tree.structure(shapes), outputs)
 
     return evaluated
 
 
-def _inlined(evaluation: Evaluation, equation: Any, values: Values, place: Place) -> Values:
+def _inlined(evaluation: Evaluation, equation: Any, values: Values, scope: Scope) -> Values:
     jaxpr = equation.params.get("jaxpr", equation.params.get("call_jaxpr"))
-    return evaluation.closed(jaxpr, values, place)
+    return evaluation.closed(jaxpr, values, scope)
 
 
-def _compiled(evaluation: Evaluation, equation: Any, values: Values, place: Place) -> Values:
+def _compiled(evaluation: Evaluation, equation: Any, values: Values, scope: Scope) -> Values:
     """A compiled part: in place, as the whole is compiled or run step by step; shardings stay."""
     parameters = equation.params
     values = [*map(_constrained, values, parameters["in_shardings"])]
-    outputs = evaluation.closed(parameters["jaxpr"], values, place)
+    outputs = evaluation.closed(parameters["jaxpr"], values, scope)
     return [*map(_constrained, outputs, parameters["out_shardings"])]
 
 
@@ -180,7 +180,7 @@ def _constrained(value: Any, sharding: Any) -> Any:
     return value
 
 
-def _scanned(evaluation: Evaluation, equation: Any, values: Values, place: Place) -> Values:
+def _scanned(evaluation: Evaluation, equation: Any, values: Values, scope: Scope) -> Values:
     parameters, body_jaxpr = equation.params, equation.params["jaxpr"].jaxpr
     rows_in = stacked(equation.invars, body_jaxpr.invars)
     count = len(equation.outvars) - stacked(equation.outvars, body_jaxpr.outvars)
@@ -194,13 +194,13 @@ def _scanned(evaluation: Evaluation, equation: Any, values: Values, place: Place
     def body(carry: Values, both: Any) -> tuple[list[Any], list[Any]]:
         row, own = both
         values = [*constants, *carry, *row]
-        outputs = evaluation.with_rows(own).closed(parameters["jaxpr"], values, place)
+        outputs = evaluation.with_rows(own).closed(parameters["jaxpr"], values, scope)
         return outputs[:count], outputs[count:]
 
     carry, collected = lax.scan(
         body,
         [*start],
-        ([*rows], evaluation.rows(place)),
+        ([*rows], evaluation.rows(scope)),
         length=parameters["length"],
         reverse=parameters["reverse"],
         unroll=parameters["unroll"],
@@ -214,7 +214,7 @@ def stacked(outer: Sequence[Any], inner: Sequence[Any]) -> int:
     return sum(len(one.aval.shape) > len(other.aval.shape) for one, other in pairs)
 
 
-def _repeated(evaluation: Evaluation, equation: Any, values: Values, place: Place) -> Values:
+def _repeated(evaluation: Evaluation, equation: Any, values: Values, scope: Scope) -> Values:
     parameters = equation.params
     first, second = parameters["cond_nconsts"], parameters["body_nconsts"]
     tested, looped, start = (
@@ -224,36 +224,36 @@ def _repeated(evaluation: Evaluation, equation: Any, values: Values, place: Plac
     )
 
     def condition(carry: Values) -> Any:
-        return evaluation.closed(parameters["cond_jaxpr"], [*tested, *carry], place)[0]
+        return evaluation.closed(parameters["cond_jaxpr"], [*tested, *carry], scope)[0]
 
     def body(carry: Values) -> list[Any]:
-        return evaluation.closed(parameters["body_jaxpr"], [*looped, *carry], place)
+        return evaluation.closed(parameters["body_jaxpr"], [*looped, *carry], scope)
 
     return lax.while_loop(condition, body, [*start])
 
 
-def _branched(evaluation: Evaluation, equation: Any, values: Values, place: Place) -> Values:
+def _branched(evaluation: Evaluation, equation: Any, values: Values, scope: Scope) -> Values:
     index, *operands = values
     branches = [
-        partial(lambda jaxpr, *args: evaluation.closed(jaxpr, args, place), branch)
+        partial(lambda jaxpr, *args: evaluation.closed(jaxpr, args, scope), branch)
         for branch in equation.params["branches"]
     ]
     return lax.switch(index, branches, *operands)
 
 
-def _rematerialised(evaluation: Evaluation, equation: Any, values: Values, place: Place) -> Values:
+def _rematerialised(evaluation: Evaluation, equation: Any, values: Values, scope: Scope) -> Values:
     parameters = equation.params
     function = jax.checkpoint(
-        lambda *args: evaluation.outputs(parameters["jaxpr"], (), args, place),
+        lambda *args: evaluation.outputs(parameters["jaxpr"], (), args, scope),
         prevent_cse=parameters["prevent_cse"],
         policy=parameters["policy"],
     )
     return function(*values)
 
 
-def _with_jvp(evaluation: Evaluation, equation: Any, values: Values, place: Place) -> Values:
+def _with_jvp(evaluation: Evaluation, equation: Any, values: Values, scope: Scope) -> Values:
     """A function with its own forward derivative: the rule is evaluated as the function is."""
-    own = _OwnRule(evaluation, equation, values, place)
+    own = _OwnRule(evaluation, equation, values, scope)
     function = jax.custom_jvp(own.function)
 
     def rule(primals: Any, tangents: Any) -> Any:
@@ -263,16 +263,16 @@ def _with_jvp(evaluation: Evaluation, equation: Any, values: Values, place: Plac
     return function(*own.values)
 
 
-def _with_vjp(evaluation: Evaluation, equation: Any, values: Values, place: Place) -> Values:
+def _with_vjp(evaluation: Evaluation, equation: Any, values: Values, scope: Scope) -> Values:
     """A function with its own backward derivative: the rule is evaluated as the function is."""
-    own = _OwnRule(evaluation, equation, values, place)
+    own = _OwnRule(evaluation, equation, values, scope)
     function = jax.custom_vjp(own.function)
 
     def forward(*args: Any) -> Any:
         return own.traced(partial(jax.vjp, own.original))(*args)
 
-    def backward(pull: Any, cotangents: Any) -> Any:
-        return own.traced(lambda pull, given: pull(given))(pull, cotangents)
+    def backward(vjp: Any, cotangents: Any) -> Any:
+        return own.traced(lambda vjp, cotangent: vjp(cotangent))(vjp, cotangents)
 
     function.defvjp(forward, backward)
     return function(*own.values)
@@ -285,15 +285,15 @@ class _OwnRule:
         values: Its arguments; the first of the equation's are closed over, and have no derivative.
     """
 
-    def __init__(self, evaluation: Evaluation, equation: Any, values: Values, place: Place) -> None:
+    def __init__(self, evaluation: Evaluation, equation: Any, values: Values, scope: Scope) -> None:
         count = equation.params["num_consts"]
-        self.evaluation, self.equation, self.place = evaluation, equation, place
+        self.evaluation, self.equation, self.scope = evaluation, equation, scope
         self.closed_over, self.values = [*values[:count]], [*values[count:]]
 
     def function(self, *args: Any) -> list[Any]:
         """The function, evaluated."""
         jaxpr = self.equation.params["call_jaxpr"]
-        return self.evaluation.closed(jaxpr, [*self.closed_over, *args], self.place)
+        return self.evaluation.closed(jaxpr, [*self.closed_over, *args], self.scope)
 
     def original(self, *args: Any) -> list[Any]:
         """The function as it is, with its derivative."""
@@ -301,13 +301,13 @@ class _OwnRule:
 
     def traced(self, rule: Callable[..., Any]) -> Callable[..., Any]:
         """A rule of its derivative, evaluated as the function is."""
-        return traced(self.evaluation, rule, self.place)
+        return traced(self.evaluation, rule, self.scope)
 
 
-def _sharded(evaluation: Evaluation, equation: Any, values: Values, place: Place) -> Values:
+def _sharded(evaluation: Evaluation, equation: Any, values: Values, scope: Scope) -> Values:
     parameters = equation.params
     function = jax.shard_map(
-        lambda *args: evaluation.outputs(parameters["jaxpr"], (), args, place),
+        lambda *args: evaluation.outputs(parameters["jaxpr"], (), args, scope),
         mesh=parameters["mesh"],
         in_specs=tuple(parameters["in_specs"]),
         out_specs=[*parameters["out_specs"]],
@@ -317,7 +317,7 @@ def _sharded(evaluation: Evaluation, equation: Any, values: Values, place: Place
     return function(*values)
 
 
-Rule = Callable[[Any, Any, Values, Place], Values]
+Rule = Callable[[Any, Any, Values, Scope], Values]
 IN_PLACE = ("jit", "closed_call", "core_call")
 RULES: dict[str, Rule] = {
     **dict.fromkeys(IN_PLACE, _inlined),

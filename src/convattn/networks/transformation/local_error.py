@@ -117,25 +117,25 @@ class Magnitudes(NamedTuple):
     """What the bounds of a convolution on given images are made of.
 
     Attributes:
-        whole: G, inflated, in the layout of the convolution's outputs.
+        absolute: G, inflated, in the layout of the convolution's outputs.
         everywhere: Σ_k |x_k| Σ_δ |W_δ|, in a shape that goes with it.
         largest: (1 + max|W|)(1 + max|x|).
     """
 
-    whole: Float[np.ndarray, "..."]
+    absolute: Float[np.ndarray, "..."]
     everywhere: Float[np.ndarray, "..."]
     largest: float
 
     @classmethod
     def of(cls, convolution: Convolution, images: Any, kernel: Any) -> "Magnitudes":
         """Those on the operands of the convolution."""
-        sizes = [np.abs(np.asarray(part)).astype(np.float32) for part in (images, kernel)]
+        sizes = [np.abs(np.asarray(operand)).astype(np.float32) for operand in (images, kernel)]
         options = {**convolution.parameters, "preferred_element_type": None}
         single = replace(convolution, name="", dtype=np.dtype(np.float32), parameters=options)
         with jax.enable_x64(False):  # one program, whatever the network is in
             sums, everywhere = map(np.asarray, _sums_of(single, *sizes))
         inflated = 1 + 2 * gamma(_number_of_products(convolution) + 16, SINGLE)
-        tallest = [float(part.max(initial=0)) for part in sizes]
+        tallest = [float(operand.max(initial=0)) for operand in sizes]
         return cls(
             sums.astype(np.float64) * inflated,
             everywhere.astype(np.float64),
@@ -145,16 +145,16 @@ class Magnitudes(NamedTuple):
     def error(self, coefficients: Coefficients) -> Float[np.ndarray, "..."]:
         """What `Coefficients` says, entry by entry."""
         relative, spread, floor = coefficients
-        whole = self.whole if spread == 0 else self.whole + spread * self.everywhere
+        total = self.absolute if spread == 0 else self.absolute + spread * self.everywhere
         with np.errstate(invalid="ignore"):  # infinity times zero: no bound
-            return relative * whole + floor * self.largest
+            return relative * total + floor * self.largest
 
 
 @partial(jax.jit, static_argnums=0, compiler_options=COMPILE_QUICKLY)
 def _sums_of(convolution: Convolution, images: Array, kernel: Array) -> tuple[Array, Array]:
     """G, not inflated, and what `_mean_terms` says, in one program."""
-    whole = lax.conv_general_dilated_p.bind(images, kernel, **convolution.parameters)
-    return whole, _mean_terms(convolution, images, kernel)
+    absolute = lax.conv_general_dilated_p.bind(images, kernel, **convolution.parameters)
+    return absolute, _mean_terms(convolution, images, kernel)
 
 
 def _mean_terms(convolution: Convolution, images: Array, kernel: Array) -> Array:
@@ -169,6 +169,6 @@ def _mean_terms(convolution: Convolution, images: Array, kernel: Array) -> Array
     inputs, outputs = taps.shape
     total = total.reshape(len(total), groups, inputs)
     taps = taps.reshape(inputs, groups, outputs // groups)
-    each = jnp.einsum("bgi,igo->bgo", total, taps, precision="highest")
-    each = each.reshape(len(total), outputs)
-    return convolution.result(jnp.expand_dims(each, tuple(range(1, axes + 1))))
+    terms = jnp.einsum("bgi,igo->bgo", total, taps, precision="highest")
+    terms = terms.reshape(len(total), outputs)
+    return convolution.result(jnp.expand_dims(terms, tuple(range(1, axes + 1))))

@@ -36,7 +36,7 @@ from convattn.networks.weights.stored_layer import (
 FORMAT, VERSION = "convattn function", "1"
 PROGRAM = "program"  # the name of its bytes among the arrays
 PLATFORMS = ("cpu", "cuda", "tpu")
-ANEW = "convert the network again"
+REMEDY = "convert the network again"
 
 
 @dataclass(frozen=True)
@@ -248,8 +248,8 @@ def restore_network(file: WeightsFile) -> Network:
         for name, parts in described.items():
             own = [key for key in arrays if key.rpartition("/")[0] == name]
             stripped = {key.rpartition("/")[2]: arrays.pop(key) for key in own}
-            part = WeightsFile(f"{file.name}: {shown(name)}", stripped, {})
-            layers[name] = described_layer(part, parts["layer"], parts["axes"])
+            layer_file = WeightsFile(f"{file.name}: {shown(name)}", stripped, {})
+            layers[name] = described_layer(layer_file, parts["layer"], parts["axes"])
         if hashlib.sha256(content).hexdigest() != file.metadata["sha256"]:
             raise ValueError("the program is not the one that was written")
         exported = export.deserialize(bytearray(content))
@@ -257,14 +257,14 @@ def restore_network(file: WeightsFile) -> Network:
         raise
     except Exception as error:
         raise WeightsRefused(
-            f"{file.name} is damaged ({shown(str(error) or repr(error))}); {ANEW}"
+            f"{file.name} is damaged ({shown(str(error) or repr(error))}); {REMEDY}"
         ) from error
     if arrays:
         raise WeightsRefused(
-            f"{file.name} holds {shown(min(arrays))}, of which no layer knows; {ANEW}"
+            f"{file.name} holds {shown(min(arrays))}, of which no layer knows; {REMEDY}"
         )
     leaves = jax.tree.leaves(layers)
     parameters = exported.in_avals[: len(leaves)]
     if [(a.shape, a.dtype) for a in parameters] != [(a.shape, a.dtype) for a in leaves]:
-        raise WeightsRefused(f"{file.name}: its layers are not those of its program; {ANEW}")
+        raise WeightsRefused(f"{file.name}: its layers are not those of its program; {REMEDY}")
     return Network(layers, exported)

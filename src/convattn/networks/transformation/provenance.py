@@ -25,7 +25,7 @@ from convattn.networks.transformation.contents import (
     is_unseen,
 )
 from convattn.networks.transformation.deviation import Path
-from convattn.networks.transformation.evaluation import RULES, Place
+from convattn.networks.transformation.evaluation import RULES, Scope
 from convattn.operators.arrays import is_traced
 
 _BRANCHING = ("cond", "scan", "while", "shard_map")  # others hold one jaxpr, and give its outputs
@@ -40,11 +40,11 @@ def kernel_digests(closed: Any, names: Mapping[Path, str]) -> dict[str, str | No
         names: Of its convolutions, by path.
     """
     arguments: Digests = [None] * len(closed.jaxpr.invars)
-    return dict(_kernels(closed.jaxpr, closed.consts, arguments, Place(), names))
+    return dict(_kernels(closed.jaxpr, closed.consts, arguments, Scope(), names))
 
 
 def _kernels(
-    jaxpr: Any, constants: Sequence[Any], operands: Digests, place: Place, names: Mapping[Path, str]
+    jaxpr: Any, constants: Sequence[Any], operands: Digests, scope: Scope, names: Mapping[Path, str]
 ) -> Generator[tuple[str, str | None], None, Digests]:
     """Those of one jaxpr and of what its equations hold; returns the digests of its outputs."""
     known: dict[Any, str | None] = dict(zip(jaxpr.invars, operands, strict=True))
@@ -55,60 +55,65 @@ def _kernels(
 
     for equation in jaxpr.eqns:
         own = [*map(read, equation.invars)]
-        name = names.get(place.inside(equation).path)
+        name = names.get(scope.inside(equation).path)
         outputs: Digests = [None] * len(equation.outvars)
-        if None not in own and not is_unseen(equation, place.name):
+        if None not in own and not is_unseen(equation, scope.name):
             text = re.sub(r"0x[0-9a-f]+", "", f"{equation.primitive.name} {equation.params}")
-            made = hashlib.sha256("\n".join([text, *map(str, own)]).encode()).hexdigest()
-            outputs = [f"{number} {made}" for number in range(len(outputs))]
-        if is_convolution(equation, place.name) and name is not None:
+            digest = hashlib.sha256("\n".join([text, *map(str, own)]).encode()).hexdigest()
+            outputs = [f"{number} {digest}" for number in range(len(outputs))]
+        if is_convolution(equation, scope.name) and name is not None:
             yield name, own[1]
         elif equation.primitive.name in RULES:
             for inner, consts in inner_jaxprs_and_constants(equation):
-                given = _given(equation, inner, consts, own, place, names)
-                found = yield from _kernels(inner, consts, given, place.inside(equation), names)
+                inner_operands = _operand_digests(equation, inner, consts, own, scope, names)
+                results = yield from _kernels(
+                    inner, consts, inner_operands, scope.inside(equation), names
+                )
                 if equation.primitive.name not in _BRANCHING:
-                    outputs = found
+                    outputs = results
         known |= dict(zip(equation.outvars, outputs, strict=True))
     return [*map(read, jaxpr.outvars)]
 
 
-def _given(
+def _operand_digests(
     equation: Any,
     inner: Any,
     consts: Sequence[Any],
     own: Digests,
-    place: Place,
+    scope: Scope,
     names: Mapping[Path, str],
 ) -> Digests:
     """The digests of what a jaxpr is given."""
-    given, parameters = own[len(own) - len(inner.invars) :], equation.params
+    operands, parameters = own[len(own) - len(inner.invars) :], equation.params
     if equation.primitive.name == "while":
         first, second = parameters["cond_nconsts"], parameters["body_nconsts"]
         start, is_body = second, inner is parameters["body_jaxpr"].jaxpr
-        given = given if is_body else [*own[:first], *own[first + second :]]
+        operands = operands if is_body else [*own[:first], *own[first + second :]]
         if not is_body:  # it holds no kernel that the body does not change
-            return [*given[:first], *[None] * (len(given) - first)]
-        kept = zip(inner.invars[start:], inner.outvars, strict=True)
-        carry = zip(given[start:], kept, strict=True)
-        return [*given[:start], *(made if one is other else None for made, (one, other) in carry)]
+            return [*operands[:first], *[None] * (len(operands) - first)]
+        variables = zip(inner.invars[start:], inner.outvars, strict=True)
+        carry = zip(operands[start:], variables, strict=True)
+        return [
+            *operands[:start],
+            *(digest if one is other else None for digest, (one, other) in carry),
+        ]
     if equation.primitive.name != "scan":
-        return given
+        return operands
     start, end = parameters["num_consts"], parameters["num_consts"] + parameters["num_carry"]
     before: Digests = []
-    while given != before:  # what a step makes of something unknown is unknown in the next
-        before = given
-        step = _finished(_kernels(inner, consts, given, place.inside(equation), names))
+    while operands != before:  # what a step makes of something unknown is unknown in the next
+        before = operands
+        step = _finished(_kernels(inner, consts, operands, scope.inside(equation), names))
         carried = [
-            None if made is None else first
-            for first, made in zip(given[start:end], step[: end - start], strict=True)
+            None if digest is None else first
+            for first, digest in zip(operands[start:end], step[: end - start], strict=True)
         ]
-        given = [*given[:start], *carried, *given[end:]]
+        operands = [*operands[:start], *carried, *operands[end:]]
     carried = [
-        None if first is None else f"{first} carried {made}"
-        for first, made in zip(given[start:end], step[: end - start], strict=True)
+        None if first is None else f"{first} carried {digest}"
+        for first, digest in zip(operands[start:end], step[: end - start], strict=True)
     ]
-    return [*given[:start], *carried, *given[end:]]
+    return [*operands[:start], *carried, *operands[end:]]
 
 
 def _finished(kernels: Generator[Any, None, Digests]) -> Digests:
@@ -127,7 +132,7 @@ def _of_array(array: Any) -> str | None:
         return f"traced {id(array)}"
     if jnp.issubdtype(getattr(array, "dtype", bool), jax.dtypes.prng_key):
         return f"{array.dtype} {_of_array(jax.random.key_data(array))}"
-    held = np.asarray(array)
-    if held.dtype == object:
+    values = np.asarray(array)
+    if values.dtype == object:
         return None
-    return hashlib.sha256(f"{held.dtype} {held.shape}".encode() + held.tobytes()).hexdigest()
+    return hashlib.sha256(f"{values.dtype} {values.shape}".encode() + values.tobytes()).hexdigest()

@@ -21,8 +21,8 @@ from convattn.networks.transformation.deviation import Path, Tape, Value
 from convattn.networks.transformation.evaluation import (
     RULES,
     Evaluation,
-    Place,
     Rule,
+    Scope,
     Values,
     bind,
     stacked,
@@ -84,7 +84,7 @@ class Recording(Attending):
         self.left: list[str] = []
         self.lengths: dict[Path, int] = {}  # of each scan
         self.steps: dict[Path, int] = {}  # of each scan the one that is taken
-        self.apart: set[Path] = set()  # equations in which a layer cannot be put
+        self.excluded: set[Path] = set()  # equations in which a layer cannot be put
         self.passed_over: set[Path] = set()  # equations of which it is noted
         self.tape = Tape()
         self.jumps = False
@@ -102,24 +102,24 @@ class Recording(Attending):
         """The same in both runs."""
         return Value(value, value)
 
-    def equation(self, equation: Any, values: Sequence[Value], place: Place) -> Values:
+    def equation(self, equation: Any, values: Sequence[Value], scope: Scope) -> Values:
         """What holds a jaxpr is looked into where the runs differ, too."""
         if equation.primitive.name in ("stop_gradient", "name"):  # its result is its operand
             return values
-        held = (variable.aval for variable in (*equation.invars, *equation.outvars))
-        if any(isinstance(kind, jax.ref.AbstractRef) for kind in held):
+        types = (variable.aval for variable in (*equation.invars, *equation.outvars))
+        if any(isinstance(kind, jax.ref.AbstractRef) for kind in types):
             raise ValueError(
-                f"{joined(place.name, equation) or 'the function'} changes an array in place "
+                f"{joined(scope.name, equation) or 'the function'} changes an array in place "
                 "(jax.new_ref), which the two runs that are compared would share; give the array "
                 "as an argument and a result, or take with_attention, which compares nothing"
             )
         rule = self.rules.get(equation.primitive.name)
-        left = [*convolutions_inside(equation, place.name)]
+        left = [*convolutions_inside(equation, scope.name)]
         if rule is not None and (left or any(value.differs for value in values)):
-            return rule(self, equation, values, place.inside(equation))
+            return rule(self, equation, values, scope.inside(equation))
         if left:
-            self.unreached(place, equation)
-        return super().equation(equation, values, place)
+            self.unreached(scope, equation)
+        return super().equation(equation, values, scope)
 
     def bind(self, equation: Any, values: Sequence[Value]) -> list[Value]:
         """An equation in both runs."""
@@ -144,16 +144,16 @@ class Recording(Attending):
     def function(self, function: Callable[..., Any], *values: Value) -> Value:
         """A function of arrays in both runs."""
         jaxpr = jax.make_jaxpr(function)(*(value.left for value in values))
-        (result,) = self.closed(jaxpr, values, Place())
+        (result,) = self.closed(jaxpr, values, Scope())
         return result
 
-    def convolve(self, place: Place, equation: Any, images: Any, kernel: Any) -> Value:
+    def convolve(self, scope: Scope, equation: Any, images: Any, kernel: Any) -> Value:
         """A convolution in one run, and attention in the other."""
-        convolution, path = Convolution.of(equation, place.name), place.inside(equation).path
+        convolution, path = Convolution.of(equation, scope.name), scope.inside(equation).path
         name = self.names.get(path, str(convolution))
         reason = self.options.reason_to_keep(convolution)
         if reason is not None:
-            return self._kept(convolution, equation, (images, kernel), name, reason)
+            return self._keep_convolution(convolution, equation, (images, kernel), name, reason)
         layer = self.options.layer(convolution, convolution.kernel(kernel.left))
         (left,) = bind(equation, (images.left, kernel.left))
         options = self.options
@@ -191,7 +191,7 @@ class Recording(Attending):
         self.forms[name] = convolution.form
         return result
 
-    def _kept(
+    def _keep_convolution(
         self,
         convolution: Convolution,
         equation: Any,
@@ -235,28 +235,28 @@ class Recording(Attending):
             rounded = rounded + sizes.error(of_convolution(convolution, pixels))
         self.tape.note(equation, operands, (result,), rounded)
 
-    def unreached(self, place: Place, equation: Any) -> None:
+    def unreached(self, scope: Scope, equation: Any) -> None:
         """Note what is not converted, each convolution once."""
-        inside = place.inside(equation)
-        if inside.path not in self.passed_over:
-            self.passed_over.add(inside.path)
-            for line in convolutions_inside(equation, place.name):
+        nested = scope.inside(equation)
+        if nested.path not in self.passed_over:
+            self.passed_over.add(nested.path)
+            for line in convolutions_inside(equation, scope.name):
                 where = "" if "inside" in line else f" inside {equation.primitive.name}"
-                self.left.append(f"{inside.name or 'unnamed'}: {line}{where}")
-        super().unreached(place, equation)
+                self.left.append(f"{nested.name or 'unnamed'}: {line}{where}")
+        super().unreached(scope, equation)
 
     def layer(self, name: str, calls: list[Call]) -> AttentionLayer | None:
         """The layer of a convolution, or those of all its steps in one; None if it has none."""
         path = self.paths.get(name)
         if path is None or any(call.depends for call in calls):
             return None
-        if any(path[: len(apart)] == apart for apart in self.apart):
+        if any(path[: len(prefix)] == prefix for prefix in self.excluded):
             return None
         loops = self.loops(name)
         scans = [scan for scan in self.scans(path) if scan in loops]
         lengths = [self.lengths[scan] for scan in scans]
-        made = {tuple(call.steps[scan] for scan in scans): call.layer for call in calls}
-        if len(scans) < len(loops) or len(made) < math.prod(lengths):
+        layers = {tuple(call.steps[scan] for scan in scans): call.layer for call in calls}
+        if len(scans) < len(loops) or len(layers) < math.prod(lengths):
             return None
         if not scans:
             return calls[0].layer
@@ -264,7 +264,7 @@ class Recording(Attending):
         def together(*parts: Any) -> Any:
             return jnp.stack(parts).reshape(*lengths, *jnp.shape(parts[0]))
 
-        return jax.tree.map(together, *(made[steps] for steps in sorted(made)))
+        return jax.tree.map(together, *(layers[steps] for steps in sorted(layers)))
 
     def loops(self, name: str) -> frozenset[Path]:
         """The loops between whose steps the kernel differs."""
@@ -272,8 +272,8 @@ class Recording(Attending):
 
     def scans(self, path: Path) -> list[Path]:
         """The scans around a convolution, the outermost first."""
-        inside = (path[:depth] for depth in range(1, len(path)))
-        return [outer for outer in inside if outer in self.lengths]
+        prefixes = (path[:depth] for depth in range(1, len(path)))
+        return [prefix for prefix in prefixes if prefix in self.lengths]
 
 
 def agree(one: Any, other: Any) -> bool:
@@ -281,17 +281,17 @@ def agree(one: Any, other: Any) -> bool:
     return not is_traced([one, other]) and not is_float(one) and bool((one == other).all())
 
 
-def _in_place(evaluation: Recording, equation: Any, values: Values, place: Place) -> Values:
+def _in_place(evaluation: Recording, equation: Any, values: Values, scope: Scope) -> Values:
     """What an equation holds, evaluated in its place."""
     jaxpr = equation.params.get("jaxpr", equation.params.get("call_jaxpr"))
     if equation.primitive.name.startswith("custom"):
-        evaluation.apart.add(place.path)
+        evaluation.excluded.add(scope.path)
     if hasattr(jaxpr, "consts"):
-        return evaluation.closed(jaxpr, values, place)
-    return evaluation.outputs(jaxpr, (), values, place)
+        return evaluation.closed(jaxpr, values, scope)
+    return evaluation.outputs(jaxpr, (), values, scope)
 
 
-def _step_by_step(evaluation: Recording, equation: Any, values: Values, place: Place) -> Values:
+def _step_by_step(evaluation: Recording, equation: Any, values: Values, scope: Scope) -> Values:
     """A scan as a loop of Python."""
     parameters, body = equation.params, equation.params["jaxpr"]
     rows_in = stacked(equation.invars, body.jaxpr.invars)
@@ -300,14 +300,14 @@ def _step_by_step(evaluation: Recording, equation: Any, values: Values, place: P
     constants, carry = [*values[:first]], [*values[first : first + count]]
     rows, length = values[first + count :], parameters["length"]
     steps = range(length)[::-1] if parameters["reverse"] else range(length)
-    evaluation.lengths[place.path] = length
+    evaluation.lengths[scope.path] = length
     changed = _changed_carry(body.jaxpr, first, count)
     collected: list[list[Value]] = []
     for step in steps:
-        evaluation.steps[place.path] = step
-        carry = _in_loop(carry, changed, place.path)
-        row = [_row(evaluation, value, step, place.path) for value in rows]
-        outputs = evaluation.closed(body, [*constants, *carry, *row], place)
+        evaluation.steps[scope.path] = step
+        carry = _in_loop(carry, changed, scope.path)
+        row = [_row(evaluation, value, step, scope.path) for value in rows]
+        outputs = evaluation.closed(body, [*constants, *carry, *row], scope)
         carry = outputs[:count]
         collected.append(outputs[count:])
     if parameters["reverse"]:
@@ -316,9 +316,9 @@ def _step_by_step(evaluation: Recording, equation: Any, values: Values, place: P
         return evaluation.bind(equation, values)
     results = [
         *carry,
-        *(evaluation.function(_together, *each) for each in zip(*collected, strict=True)),
+        *(evaluation.function(_together, *outputs) for outputs in zip(*collected, strict=True)),
     ]
-    return [replace(value, loops=value.loops - {place.path}) for value in results]
+    return [replace(value, loops=value.loops - {scope.path}) for value in results]
 
 
 def _changed_carry(body: Any, constants: int, count: int) -> list[bool]:
@@ -344,44 +344,44 @@ def _together(*arrays: Any) -> Any:
     return jnp.stack(arrays)
 
 
-def _while(evaluation: Recording, equation: Any, values: Values, place: Place) -> Values:
+def _while(evaluation: Recording, equation: Any, values: Values, scope: Scope) -> Values:
     """A loop as one of Python, as often as the function itself goes round."""
     parameters = equation.params
     first, second = parameters["cond_nconsts"], parameters["body_nconsts"]
     tested, looped = values[:first], values[first : first + second]
     carry = [*values[first + second :]]
     if is_traced([value.left for value in (*tested, *carry)]):
-        evaluation.unreached(place, equation)
+        evaluation.unreached(scope, equation)
         return evaluation.bind(equation, values)
     body = parameters["body_jaxpr"]
     changed = _changed_carry(body.jaxpr, second, len(carry))
     depends, loops = False, frozenset[Path]()  # of the number of steps
     while True:
-        carry = _in_loop(carry, changed, place.path)
-        again = evaluation.closed(parameters["cond_jaxpr"], [*tested, *carry], place)[0]
+        carry = _in_loop(carry, changed, scope.path)
+        again = evaluation.closed(parameters["cond_jaxpr"], [*tested, *carry], scope)[0]
         depends, loops = depends or again.depends, loops | again.loops
         if again.differs:
             evaluation.tape.parted.add("while")
         if not again.left:
             break
-        carry = evaluation.closed(body, [*looped, *carry], place)
+        carry = evaluation.closed(body, [*looped, *carry], scope)
     return [
-        replace(value, depends=value.depends or depends, loops=(value.loops | loops) - {place.path})
+        replace(value, depends=value.depends or depends, loops=(value.loops | loops) - {scope.path})
         if differs
         else value
         for value, differs in zip(carry, changed, strict=True)
     ]
 
 
-def _branch(evaluation: Recording, equation: Any, values: Values, place: Place) -> Values:
+def _branch(evaluation: Recording, equation: Any, values: Values, scope: Scope) -> Values:
     """The branch that the function itself takes."""
     index, *operands = values
     if is_traced([index.left]):
-        evaluation.unreached(place, equation)
+        evaluation.unreached(scope, equation)
         return evaluation.bind(equation, values)
     branches = equation.params["branches"]
-    taken = branches[min(max(int(index.left), 0), len(branches) - 1)]
-    outputs = evaluation.closed(taken, operands, place)
+    branch = branches[min(max(int(index.left), 0), len(branches) - 1)]
+    outputs = evaluation.closed(branch, operands, scope)
     if index.differs:
         evaluation.tape.parted.add("cond")
     return [
@@ -390,13 +390,13 @@ def _branch(evaluation: Recording, equation: Any, values: Values, place: Place) 
     ]
 
 
-def _sharded(evaluation: Recording, equation: Any, values: Values, place: Place) -> Values:
+def _sharded(evaluation: Recording, equation: Any, values: Values, scope: Scope) -> Values:
     """What runs on several devices: compared by its outputs."""
-    evaluation.apart.add(place.path)
+    evaluation.excluded.add(scope.path)
     left = bind(equation, [value.left for value in values])
     attending: Evaluation = Attending(evaluation.options, ties=False)
     rule = RULES[equation.primitive.name]
-    right = rule(attending, equation, [value.right for value in values], place)
+    right = rule(attending, equation, [value.right for value in values], scope)
     evaluation.tape.parted.add(equation.primitive.name)
     depends = any(value.depends for value in values)
     loops = frozenset[Path]().union(*(value.loops for value in values))

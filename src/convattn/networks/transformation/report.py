@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from convattn.networks.transformation.contents import is_not_seen_into
+from convattn.networks.transformation.contents import is_opaque
 from convattn.operators.arrays import is_traced
 
 _VERDICTS = {
@@ -190,7 +190,11 @@ class Report:
         """
         layers = [getattr(layer, "passed", None) for layer in self.layers]
         finite = self.difference is None or bool(np.isfinite(self.difference))
-        if not finite or False in layers or any(found > bound for found, bound in self.entries):
+        if (
+            not finite
+            or False in layers
+            or any(difference > bound for difference, bound in self.entries)
+        ):
             return False
         if self.entries and (self.bound or 0.0) >= _or_infinite(self.largest):
             return None  # zeros would be within such a bound
@@ -231,7 +235,7 @@ class Report:
         if self.left is None:
             lines.append("the model could not be traced, so convolutions in functions are not seen")
         else:
-            unseen = [line for line in self.left if is_not_seen_into(line)]
+            unseen = [line for line in self.left if is_opaque(line)]
             left = [line for line in self.left if line not in unseen]
             if left:
                 words = "convolution is" if len(left) == 1 else "convolutions are"
@@ -245,7 +249,7 @@ def _or_infinite(value: float | None) -> float:
     return float("inf") if value is None else value
 
 
-def largest_told(images: Any, outputs: Any) -> float:
+def largest_output(images: Any, outputs: Any) -> float:
     """The largest output; zero where all images are zeros, whatever the bias is."""
     return largest([outputs]) if largest([images]) != 0 else 0.0
 

@@ -105,7 +105,9 @@ def rounding(equation: Any, values: Sequence[Any], result: Any) -> np.ndarray | 
     if not jnp.issubdtype(result.dtype, jnp.floating):
         return 0.0
     unit = unit_roundoff(result.dtype)
-    finite = np.isfinite(wide(result))  # elsewhere the runs agree, or their difference says so
+    finite = np.isfinite(
+        to_float64(result)
+    )  # elsewhere the runs agree, or their difference says so
     if name in _SUMS:
         chosen_by = values[1:] if name == "select_and_scatter_add" else ()
         sizes = [np.abs(np.asarray(value)) if is_float(value) else value for value in values]
@@ -114,11 +116,14 @@ def rounding(equation: Any, values: Sequence[Any], result: Any) -> np.ndarray | 
         terms = number_of_terms(equation)
         relative = gamma_or_infinite(terms, unit)
         with np.errstate(invalid="ignore"):  # infinity times zero: no bound
-            return relative * (1 + 2 * relative) * np.where(finite, wide(total), 0) + terms * TINY
+            return (
+                relative * (1 + 2 * relative) * np.where(finite, to_float64(total), 0)
+                + terms * TINY
+            )
     if name in ROUNDED:
-        return unit * np.abs(wide(result), where=finite, out=np.zeros(finite.shape)) + TINY
+        return unit * np.abs(to_float64(result), where=finite, out=np.zeros(finite.shape)) + TINY
     if name in FUNCTIONS:
-        tall = np.abs(wide(result), where=finite, out=np.zeros(finite.shape))
+        tall = np.abs(to_float64(result), where=finite, out=np.zeros(finite.shape))
         logarithmic = name in _LOGARITHMIC and result.dtype == jnp.float64
         steps: Any = (_ULPS_LOGARITHMIC if logarithmic else _ULPS) + abs(
             equation.params.get("y", 1)
@@ -143,47 +148,47 @@ def curvature(
         moved: M d of a choice, where it is computed already.
     """
     name = equation.primitive.name
-    differing = [place for place, (left, right) in enumerate(pairs) if left is not right]
-    if not all(is_float(pairs[place][0]) for place in differing):
+    differing = [index for index, (left, right) in enumerate(pairs) if left is not right]
+    if not all(is_float(pairs[index][0]) for index in differing):
         return _chosen_otherwise(pairs, results) if name == "select_n" else None
     if name in LINEAR or (name in MULTILINEAR and len(differing) == 1):
         return 0.0
     if name in MULTILINEAR:
         first, second = (abs_gap(*pair) for pair in pairs)
         (product,) = bind(equation, [jnp.asarray(gap, results[0].dtype) for gap in (first, second)])
-        return wide(product) * (1 + 2.0**-10)
+        return to_float64(product) * (1 + 2.0**-10)
     if name not in CHOICES and name not in SMOOTH:
         return None
     ends = [[pair[side] for pair in pairs] for side in (0, 1)]
-    gaps = {place: gap(*pairs[place]) for place in differing}
+    gaps = {index: gap(*pairs[index]) for index in differing}
     if name in CHOICES:
         if moved is None:
             moved = derivative(equation, ends[0], differing, [*gaps.values()])
-        scale = max(float(np.abs(each).max(initial=0)) for each in gaps.values())
+        scale = max(float(np.abs(entries).max(initial=0)) for entries in gaps.values())
         rounded = 2.0**-48 * number_of_terms(equation) ** 2 * scale
         return np.abs(gap(*results) - moved) + rounded
     total: Any = 0.0
-    for place in differing:
-        slopes = [slope(equation, end, place) for end in ends]
+    for index in differing:
+        slopes = [slope(equation, end, index) for end in ends]
         change = abs_gap(*slopes) + 2.0**-48 * (np.abs(slopes).sum(axis=0))
-        sizes = np.abs(gaps[place])
+        sizes = np.abs(gaps[index])
         total = total + 2 * np.where(sizes == 0, 0, change) * sizes
     return total
 
 
-def diagonal(equation: Any, values: Sequence[Any], place: int) -> np.ndarray | float | None:
+def diagonal(equation: Any, values: Sequence[Any], index: int) -> np.ndarray | float | None:
     """M of an operand where it is diagonal: in float64, or exact; None where it is not."""
     name = equation.primitive.name
-    if name not in _ELEMENTWISE or np.shape(values[place]) != equation.outvars[0].aval.shape:
+    if name not in _ELEMENTWISE or np.shape(values[index]) != equation.outvars[0].aval.shape:
         return None
     if name in ("add", "add_any", "sub", "neg"):
-        return -1.0 if name == "neg" or (name == "sub" and place) else 1.0
-    return np.asarray(values[1 - place]) if name == "mul" else slope(equation, values, place)
+        return -1.0 if name == "neg" or (name == "sub" and index) else 1.0
+    return np.asarray(values[1 - index]) if name == "mul" else slope(equation, values, index)
 
 
-def slope(equation: Any, values: Sequence[Any], place: int) -> np.ndarray:
+def slope(equation: Any, values: Sequence[Any], index: int) -> np.ndarray:
     """M d in float64, d being one everywhere in an operand."""
-    return derivative(equation, values, [place], [np.ones(np.shape(values[place]))])
+    return derivative(equation, values, [index], [np.ones(np.shape(values[index]))])
 
 
 @dataclass(frozen=True)
@@ -202,10 +207,10 @@ class Operation:
         """The results, a tuple, as a function of the operands that differ."""
 
         def of(*varying: Any) -> Any:
-            whole = list(values)
-            for place, value in zip(differing, varying, strict=True):
-                whole[place] = value
-            results = self.primitive.bind(*whole, **self.parameters)
+            operands = list(values)
+            for index, value in zip(differing, varying, strict=True):
+                operands[index] = value
+            results = self.primitive.bind(*operands, **self.parameters)
             return tuple(results) if self.primitive.multiple_results else (results,)
 
         return of
@@ -216,9 +221,9 @@ def derivative(
 ) -> np.ndarray:
     """M d in float64: of the operands that differ, at these values."""
     with jax.enable_x64(True):
-        ends = [wide(value) if is_float(value) else value for value in values]
-        operation, places = Operation.of(equation), tuple(differing)
-        return np.asarray(_derivative(operation, places, ends, tuple(tangents)))
+        ends = [to_float64(value) if is_float(value) else value for value in values]
+        operation, indices = Operation.of(equation), tuple(differing)
+        return np.asarray(_derivative(operation, indices, ends, tuple(tangents)))
 
 
 @partial(jax.jit, static_argnames=("operation", "differing"), compiler_options=COMPILE_QUICKLY)
@@ -226,7 +231,7 @@ def _derivative(
     operation: Operation, differing: tuple[int, ...], values: Sequence[Any], tangents: Any
 ) -> Array:
     """M d; one program for all equations of the same sizes."""
-    points = tuple(values[place] for place in differing)
+    points = tuple(values[index] for index in differing)
     return jax.jvp(operation.along(values, differing), points, tangents)[1][0]
 
 
@@ -235,7 +240,7 @@ def _chosen_otherwise(
 ) -> np.ndarray | float:
     """What `select_n` adds where its choice differs: the other case, less the same one."""
     (which, _), *cases = pairs
-    right = np.stack([wide(case[1]) for case in cases])
+    right = np.stack([to_float64(case[1]) for case in cases])
     index = np.broadcast_to(np.asarray(which).astype(int), right.shape[1:])
     same = np.take_along_axis(right, index[None], 0)[0]
     return abs_gap(results[1], same)
@@ -248,7 +253,7 @@ def is_float(value: Any) -> bool:
 
 def gap(left: Any, right: Any) -> np.ndarray:
     """x - x', in float64; 0 where both are the same infinity."""
-    one, other = wide(left), wide(right)
+    one, other = to_float64(left), to_float64(right)
     return np.subtract(one, other, where=one != other, out=np.zeros(one.shape))
 
 
@@ -257,6 +262,6 @@ def abs_gap(left: Any, right: Any) -> np.ndarray:
     return np.abs(gap(left, right))
 
 
-def wide(values: Any) -> np.ndarray:
+def to_float64(values: Any) -> np.ndarray:
     """On the host, in float64."""
     return np.asarray(values).astype(np.float64)

@@ -11,7 +11,7 @@ from convattn.constructions.options import UNIFORM_WEIGHT
 from convattn.networks.transformation.attention import ConversionOptions
 from convattn.networks.transformation.contents import holds_convolution
 from convattn.networks.transformation.convolution import Convolution
-from convattn.networks.transformation.evaluation import Evaluation, Place
+from convattn.networks.transformation.evaluation import Evaluation, Scope
 from convattn.networks.transformation.report import NUMBERS
 
 
@@ -118,22 +118,22 @@ class Attending(Evaluation):
     def __init__(self, options: ConversionOptions, ties: bool = True) -> None:
         self.options, self.ties = options, ties
 
-    def convolve(self, place: Place, equation: Any, images: Any, kernel: Any) -> Any:
+    def convolve(self, scope: Scope, equation: Any, images: Any, kernel: Any) -> Any:
         """The result of a convolution, as attention where the options say so."""
-        convolution = Convolution.of(equation, place.name)
+        convolution = Convolution.of(equation, scope.name)
         reason = self.options.reason_to_keep(convolution)
         if reason is None:
-            made = self.options.tied_layer if self.ties else self.options.layer
-            layer = made(convolution, convolution.kernel(kernel))
+            make_layer = self.options.tied_layer if self.ties else self.options.layer
+            layer = make_layer(convolution, convolution.kernel(kernel))
             return self.options.outputs(convolution, layer, images)
         if reason == convolution.reason:
             self.require_converted(str(convolution), reason)
         return self.bind(equation, (images, kernel))[0]
 
-    def unreached(self, place: Place, equation: Any) -> None:
+    def unreached(self, scope: Scope, equation: Any) -> None:
         """Refuse it under `strict`."""
-        name = place.inside(equation).name
-        if holds_convolution(equation, place.name):
+        name = scope.inside(equation).name
+        if holds_convolution(equation, scope.name):
             self.require_converted(name or "unnamed", f"inside {equation.primitive.name}")
 
     def require_converted(self, name: str, reason: str) -> None:
@@ -153,7 +153,7 @@ def evaluated(
 ) -> Any:
     """What a function gives, its equations evaluated in a way of one's own."""
     traced = Traced.of(function, args, kwargs)
-    return traced.output(evaluation.closed(traced.jaxpr, traced.arrays, Place()))
+    return traced.output(evaluation.closed(traced.jaxpr, traced.arrays, Scope()))
 
 
 class Traced:
@@ -174,13 +174,13 @@ class Traced:
         """Trace a function."""
         leaves, tree = jax.tree.flatten((args, kwargs))
         name = getattr(function, "__name__", type(function).__name__)
-        places = [place for place, leaf in enumerate(leaves) if is_array(leaf)]
+        indices = [index for index, leaf in enumerate(leaves) if is_array(leaf)]
 
         def of_arrays(*arrays: Any) -> Any:
-            whole = list(leaves)
-            for place, array in zip(places, arrays, strict=True):
-                whole[place] = array
-            own_args, own_kwargs = jax.tree.unflatten(tree, whole)
+            merged = list(leaves)
+            for index, array in zip(indices, arrays, strict=True):
+                merged[index] = array
+            own_args, own_kwargs = jax.tree.unflatten(tree, merged)
             outputs = function(*own_args, **own_kwargs)
             for leaf in jax.tree.leaves(outputs):
                 if not is_array(leaf) and not isinstance(leaf, NUMBERS):
@@ -190,7 +190,7 @@ class Traced:
                     )
             return outputs
 
-        arrays = [leaves[place] for place in places]
+        arrays = [leaves[index] for index in indices]
         try:
             jaxpr, shapes = jax.make_jaxpr(of_arrays, return_shape=True)(*arrays)
         except (jax.errors.JAXTypeError, jax.errors.JAXIndexError) as error:

@@ -249,7 +249,7 @@ def find_naming(file: WeightsFile) -> tuple[Naming, str]:
                 if is_block:
                     in_blocks[name[:start], number] = None
     if in_blocks:
-        above, number = min(in_blocks, key=lambda place: (-hits[place], place[1]))
+        above, number = min(in_blocks, key=lambda key: (-hits[key], key[1]))
         return NAMINGS[number], above
     blocks = {naming.block.format(0): naming.name for naming in reversed(NAMINGS)}
     known = ", ".join(f"{block}… ({name})" for block, name in reversed(blocks.items()))

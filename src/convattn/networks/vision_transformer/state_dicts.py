@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import erf, expit
 
 from convattn.networks.vision_transformer.naming import SIGLIP, TIMM, TOKENS, Naming, find_naming
-from convattn.networks.vision_transformer.tensors import find_places, from_file, to_file
+from convattn.networks.vision_transformer.tensors import find_roles, from_file, to_file
 from convattn.networks.weights.files import WeightsFile
 from convattn.networks.weights.names import unread_network
 
@@ -117,21 +117,21 @@ def read_transformer(
     if activation is not None and activation not in ACTIVATIONS:
         raise ValueError(f"activation={activation!r}, but expected {', '.join(ACTIVATIONS)}")
     file.require_computed()
-    if (told := unread_network(file.arrays)) is not None:
-        raise ValueError(f"{file.name} has the tensors of {told}")
+    if (network := unread_network(file.arrays)) is not None:
+        raise ValueError(f"{file.name} has the tensors of {network}")
     naming, above = find_naming(file)
-    places, sizes = find_places(file, naming, above)
+    roles, sizes = find_roles(file, naming, above)
     stem: dict[str, np.ndarray] = {}
     blocks: list[dict[str, np.ndarray]] = []
-    for name, place in places.items():
-        while place.block is not None and len(blocks) <= place.block:
+    for name, role in roles.items():
+        while role.block is not None and len(blocks) <= role.block:
             blocks.append({})
-        array = from_file(file.floats(name), place)
-        (stem if place.block is None else blocks[place.block])[place.part] = array
-    for held in blocks:
-        _split(held)
+        array = from_file(file.floats(name), role)
+        (stem if role.block is None else blocks[role.block])[role.part] = array
+    for block in blocks:
+        _split(block)
     parts = {"shared_table": stem, "table": blocks[0]}
-    tables = [held[part].shape[1] for part, held in parts.items() if part in held]
+    tables = [block[part].shape[1] for part, block in parts.items() if part in block]
     stated = dict.fromkeys(tables[:1], "columns of the table of relative positions")
     stated |= {
         sizes[letter]: "heads of the kernels of queries" for letter in sizes if letter == "h"
@@ -156,7 +156,7 @@ def read_transformer(
         positions,
         stem.get("shared_table"),
         tuple(blocks),
-        any(re.fullmatch(r".*\b(gamma_1|q_bias)", name) for name in places)
+        any(re.fullmatch(r".*\b(gamma_1|q_bias)", name) for name in roles)
         or _may_be_perception_encoder(file, above, naming, blocks[0])
         or (naming == SIGLIP and not any(n.startswith(f"{above}head.") for n in file.arrays)),
         naming.activation if activation is None else activation,
@@ -200,30 +200,30 @@ def with_parts(file: WeightsFile, model: VisionTransformer) -> dict[str, np.ndar
         All tensors by their names, each in the shape and dtype that it has in the file.
     """
     naming, above = find_naming(file)
-    places, _ = find_places(file, naming, above)
-    held, first = dict(file.arrays), 0
-    parts = {place.part: name for name, place in places.items() if place.block is None}
+    roles, _ = find_roles(file, naming, above)
+    arrays, first = dict(file.arrays), 0
+    parts = {role.part: name for name, role in roles.items() if role.block is None}
     if "patch.bias" not in parts and model.patch_bias.any():
         raise ValueError(f"{file.name} has no bias of the patches, but expected one to be set")
-    rows = _late_registers(naming, {part: held[name] for part, name in parts.items()})
+    rows = _late_registers(naming, {part: arrays[name] for part, name in parts.items()})
     stem: dict[str, Any] = {"patch.weight": model.patch, "patch.bias": model.patch_bias}
     stem |= {**model.pre_norm, "shared_table": model.table, "positions": model.positions}
     late = np.zeros((0, len(model.patch)))
     if model.positions is not None:
         stem["positions"] = np.delete(model.positions, rows, axis=0)
         late = model.positions[rows]
-    for name, place in places.items():
-        shape, dtype = held[name].shape, held[name].dtype
-        if place.block is not None:
-            array = _joined(model.blocks[place.block], place.part)
-        elif place.part in TOKENS:
-            count = held[name].size // len(model.patch)
+    for name, role in roles.items():
+        shape, dtype = arrays[name].shape, arrays[name].dtype
+        if role.block is not None:
+            array = _joined(model.blocks[role.block], role.part)
+        elif role.part in TOKENS:
+            count = arrays[name].size // len(model.patch)
             array, first = model.prefix[first : first + count], first + count
-            array = array + late if place.part == "registers" and len(late) else array
+            array = array + late if role.part == "registers" and len(late) else array
         else:
-            array = stem[place.part]
-        held[name] = to_file(np.asarray(array), place, shape).astype(dtype)
-    return held
+            array = stem[role.part]
+        arrays[name] = to_file(np.asarray(array), role, shape).astype(dtype)
+    return arrays
 
 
 def _joined(block: Block, part: str) -> Any:
@@ -236,7 +236,7 @@ def _joined(block: Block, part: str) -> Any:
 
 def _number_of_heads(width: int, stated: Mapping[int, str], heads: int | None) -> int:
     """What the tensors say, or what was given, or that of heads of 64 features."""
-    told = f"heads={heads}" if heads is not None else "no number of heads was given"
+    actual = f"heads={heads}" if heads is not None else "no number of heads was given"
     number, expected = heads, f"a divisor of {width}, the width of attention"
     if stated:
         number, what = next(iter(stated.items()))
@@ -245,7 +245,7 @@ def _number_of_heads(width: int, stated: Mapping[int, str], heads: int | None) -
         number = 0 if width % HEAD_DIM else width // HEAD_DIM
     if not number or number < 1 or width % number or heads not in (None, number):
         raise ValueError(
-            f"{told}, but expected {expected}; give the number of heads that the network was "
+            f"{actual}, but expected {expected}; give the number of heads that the network was "
             "trained with"
         )
     return number

@@ -4,7 +4,7 @@ import math
 
 from convattn.networks.vision_transformer.state_dicts import VisionTransformer
 
-MOST_NUMBERS, RATIO = 2**25, 16
+MAX_NUMBERS, RATIO = 2**25, 16
 
 
 def require_room(numbers: int, stored: int, what: str) -> None:
@@ -15,7 +15,7 @@ def require_room(numbers: int, stored: int, what: str) -> None:
         stored: How many the file holds.
         what: For the message.
     """
-    most = max(MOST_NUMBERS, RATIO * stored)
+    most = max(MAX_NUMBERS, RATIO * stored)
     if numbers > most:
         raise ValueError(
             f"{what} has {numbers:,} numbers, but expected at most {most:,} of a model of "

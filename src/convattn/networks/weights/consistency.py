@@ -5,7 +5,7 @@ import math
 import jax
 import numpy as np
 
-from convattn.constructions.geometry import MOST_STEPS
+from convattn.constructions.geometry import MAX_STEPS
 from convattn.constructions.two_layers import TwoLayers
 from convattn.encodings.base import Encoding, check_parts
 from convattn.encodings.bias import BiasEncoding
@@ -36,7 +36,7 @@ def check_layer(layer: AttentionLayer | TwoLayers) -> None:
     axes = len(layer.patch_size)
     if axes not in (1, 2):
         raise ValueError(f"patch_size={layer.patch_size}, but expected one or two axes")
-    for name, most in MOST_STEPS.items():
+    for name, most in MAX_STEPS.items():
         per_axis(getattr(layer, name), axes, name, most=most)
     check_ring(layer.ring, axes)
     layer.check_causal()
@@ -102,7 +102,7 @@ def _check_two(layers: TwoLayers) -> None:
     _same((layers.first.ring, across), ((down, none), none), "the first layer's ring and offsets")
     _same((layers.second.ring, up), ((none, right), none), "the second layer's ring and offsets")
     for name in ("patch_size", "stride"):
-        per_axis(getattr(layers, name), 2, name, most=MOST_STEPS[name])
+        per_axis(getattr(layers, name), 2, name, most=MAX_STEPS[name])
     _same(maps[0][2], maps[1][1], "the features between two layers")
     if layers.bias is not None:
         require_finite(np.asarray(layers.bias), "bias")

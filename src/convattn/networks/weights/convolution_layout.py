@@ -58,7 +58,7 @@ class ConvolutionWeights:
         bias: `[out]` or None.
         kernel_name, bias_name: What the file calls them; empty for the one array of a `.npy` file,
             None for no bias.
-        layout: The order of axes in the file; `told_by` says how it is known.
+        layout: The order of axes in the file; `inferred_from` says how it is known.
         parts: The names of the parts that a re-parametrised kernel was computed from.
         assumed: What these do not say, and how it was read; or the empty text.
         warning: What else the kernel looks like, or None.
@@ -69,7 +69,7 @@ class ConvolutionWeights:
     kernel_name: str
     bias_name: str | None
     layout: str
-    told_by: str
+    inferred_from: str
     parts: tuple[str, ...] = ()
     assumed: str = ""
     warning: str | None = None
@@ -95,8 +95,8 @@ def find_convolution(
 
     >>> arrays = {"conv.weight": np.ones((8, 3, 5, 7)), "conv.bias": np.ones(8)}
     >>> file = WeightsFile("net", arrays, {})
-    >>> found = find_convolution(file, "conv")
-    >>> found.kernel.shape, found.bias.shape, found.layout
+    >>> convolution = find_convolution(file, "conv")
+    >>> convolution.kernel.shape, convolution.bias.shape, convolution.layout
     ((5, 7, 3, 8), (8,), 'oihw')
     """
     if layout not in (*LAYOUTS, "auto"):
@@ -111,12 +111,14 @@ def find_convolution(
             f"{label} has shape {kernel.shape}, but a convolution's kernel has 4 axes (images) or "
             "3 (sequences), none of them empty; is it a dense layer, a norm or an embedding?"
         )
-    order, told_by = (layout, "as given") if layout != "auto" else _told(file, name, stem, kernel)
+    order, inferred_from = (
+        (layout, "as given") if layout != "auto" else _inferred_layout(file, name, stem, kernel)
+    )
     kernel = _from_layout(kernel, order)
     beside = bias_name(file, name, kernel.shape[-1]) if with_bias else None
     bias = None if beside is None else file[beside]
     if bias is not None and bias.shape != kernel.shape[-1:]:
-        fits = [each for each in LAYOUTS if _from_layout(file[name], each).shape[-1:] == bias.shape]
+        fits = [axes for axes in LAYOUTS if _from_layout(file[name], axes).shape[-1:] == bias.shape]
         raise WeightsRefused(
             f"{file.name}: {shown(beside)} has shape {bias.shape}, but {shown(name)} of shape "
             f"{file[name].shape} read as {order} has {kernel.shape[-1]} output channels; "
@@ -134,11 +136,13 @@ def find_convolution(
     parts = tuple(part for part, tensor in file.parts.items() if tensor == name)
     warning = _warning(file[name], order)
     assumed = file.assumed.get(name, "")
-    return ConvolutionWeights(kernel, bias, name, beside, order, told_by, parts, assumed, warning)
+    return ConvolutionWeights(
+        kernel, bias, name, beside, order, inferred_from, parts, assumed, warning
+    )
 
 
 def _warning(stored: np.ndarray, order: str) -> str | None:
-    shapes = {each: np.moveaxis(stored, AXES[each], (-2, -1)).shape for each in LAYOUTS}
+    shapes = {layout: np.moveaxis(stored, AXES[layout], (-2, -1)).shape for layout in LAYOUTS}
     other = _likelier(shapes, order)
     if other is None:
         return None
@@ -209,12 +213,12 @@ def _kernel_name(file: WeightsFile, layer: str | None) -> str:
     ]
     for name in (layer, *names):
         file.require_no_part(name)
-    found = [name for name in names if name in file.arrays]
-    if len(found) > 1:
+    matches = [name for name in names if name in file.arrays]
+    if len(matches) > 1:
         raise WeightsRefused(
-            f"{file.name} holds {' and '.join(sorted(found))}; name one with --layer"
+            f"{file.name} holds {' and '.join(sorted(matches))}; name one with --layer"
         )
-    if not found:
+    if not matches:
         prefixes = [prefix for name in names for prefix in prefixes_of(file.arrays, name)]
         if len(prefixes) == 1:
             raise WeightsRefused(
@@ -225,7 +229,7 @@ def _kernel_name(file: WeightsFile, layer: str | None) -> str:
             f"{file.name} has no layer {layer!r}, neither as it stands nor with .weight, .kernel, "
             f"/weight or /kernel{_kind(file)}; {file.listing(layer)}"
         )
-    return found[0]
+    return matches[0]
 
 
 def _kind(file: WeightsFile) -> str:
@@ -246,7 +250,9 @@ def _refuse_attention(file: WeightsFile) -> None:
         )
 
 
-def _told(file: WeightsFile, name: str, stem: str, kernel: np.ndarray) -> tuple[str, str]:
+def _inferred_layout(
+    file: WeightsFile, name: str, stem: str, kernel: np.ndarray
+) -> tuple[str, str]:
     if "transpose" in (name or stem).lower():
         raise WeightsRefused(
             f"{file.name}: {shown(name or stem)} is called a transposed convolution, which is "

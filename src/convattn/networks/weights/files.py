@@ -17,8 +17,8 @@ from convattn.networks.weights.names import name_of_variable, plain_name, rename
 from convattn.networks.weights.pickles import refused_pickle
 from convattn.networks.weights.reparametrisation import computed
 
-MOST_LISTED, LONGEST_LISTED = 20, 100  # arrays, and characters of a name
-LONGEST_PROBLEM, LONGEST_LIST = 200, 3000  # characters in one message
+MAX_LISTED, MAX_NAME = 20, 100  # arrays, and characters of a name
+MAX_PROBLEM, MAX_MESSAGE = 200, 3000  # characters in one message
 _LARGEST_ITEM = 8  # bytes; NumPy's longdouble has more, and JAX has none
 
 
@@ -95,7 +95,7 @@ class WeightsFile:
         self.require_no_part(name)
         if name not in self.arrays:
             raise WeightsRefused(f"{self.name} has no array {shown(name)}; {self.listing(name)}")
-        label = f"{self.name}: {name[:LONGEST_PROBLEM]}" if name else self.name
+        label = f"{self.name}: {name[:MAX_PROBLEM]}" if name else self.name
         _require_numbers(self.arrays[name], label)
         require_finite(self.arrays[name], label)
         array = self.arrays[name]
@@ -111,16 +111,16 @@ class WeightsFile:
             )
         return array.astype(np.float64)
 
-    def listing(self, wanted: str = "", most: int = MOST_LISTED) -> str:
-        """The names and shapes that are there, at most so many, the closest to `wanted` first."""
+    def listing(self, requested: str = "", most: int = MAX_LISTED) -> str:
+        """At most so many of the names and shapes, the closest to `requested` first."""
         if not self.arrays:
             return "it holds no arrays at all"
         layers = {name.replace("/", ".").rpartition(".")[0]: name for name in self.arrays}
         known = {**layers, **{name: name for name in self.arrays}}
-        close = difflib.get_close_matches(wanted, known, n=1, cutoff=0.5)
+        close = difflib.get_close_matches(requested, known, n=1, cutoff=0.5)
         hint = f"did you mean {shown(known[close[0]])}? " if close else ""
         first = list(self.arrays.items())[:most]
-        parts = [f"{shown(name, LONGEST_LISTED)} {array.shape}" for name, array in first]
+        parts = [f"{shown(name, MAX_NAME)} {array.shape}" for name, array in first]
         more = f" and {len(self.arrays) - len(first)} more" if len(self.arrays) > len(first) else ""
         return f"{hint}it holds {', '.join(parts)}{more}"
 
@@ -152,14 +152,16 @@ def parse_weights(content: bytes, name: str, ignored: Iterable[str] = ()) -> Wei
         arrays, metadata = read_safetensors(content, name)
     else:
         raise WeightsRefused(_unknown(content, name))
-    for given in ignored:
-        plain = plain_name(given)
-        inside = (f"{plain}.", f"{plain}/")
-        kept = {k: v for k, v in arrays.items() if not f"{plain_name(k)}.".startswith(inside)}
-        if len(kept) == len(arrays):
-            listing = WeightsFile(name, arrays, metadata).listing(given)
-            raise WeightsRefused(f"{name} has no array or module {shown(given)}; {listing}")
-        arrays = kept
+    for excluded in ignored:
+        plain = plain_name(excluded)
+        prefixes = (f"{plain}.", f"{plain}/")
+        remaining = {
+            k: v for k, v in arrays.items() if not f"{plain_name(k)}.".startswith(prefixes)
+        }
+        if len(remaining) == len(arrays):
+            listing = WeightsFile(name, arrays, metadata).listing(excluded)
+            raise WeightsRefused(f"{name} has no array or module {shown(excluded)}; {listing}")
+        arrays = remaining
     return WeightsFile(name, arrays, metadata)
 
 
@@ -201,10 +203,10 @@ def _require_numbers(array: np.ndarray, name: str) -> None:
 def refuse(problems: list[str], what: str) -> None:
     """One error with all problems, cut if they are very many, if there are any."""
     if problems:
-        told = "; ".join(problem[:LONGEST_PROBLEM] for problem in problems[:MOST_LISTED])
-        cut = len(told) > LONGEST_LIST or len(problems) > MOST_LISTED
+        message = "; ".join(problem[:MAX_PROBLEM] for problem in problems[:MAX_LISTED])
+        cut = len(message) > MAX_MESSAGE or len(problems) > MAX_LISTED
         more = f"… ({len(problems)} problems)" if cut else ""
-        raise WeightsRefused(f"{what}: {told[:LONGEST_LIST]}{more}")
+        raise WeightsRefused(f"{what}: {message[:MAX_MESSAGE]}{more}")
 
 
 def has_64_bits(arrays: Iterable[np.ndarray]) -> bool:

@@ -67,8 +67,8 @@ class ImageTokens:
         """The image that the attention's result `[batch, queries, features]` stands for."""
         tokens = jnp.asarray(result)
         tokens = tokens.reshape(tokens.shape[0], *self.grid.queries, tokens.shape[-1])
-        whole = unpatchify(tokens, self.output_patch_size)
-        return whole[(slice(None), *(slice(None, None, s) for s in self.subsampling))]
+        pixels = unpatchify(tokens, self.output_patch_size)
+        return pixels[(slice(None), *(slice(None, None, s) for s in self.subsampling))]
 
     def _tokens(self, images: Any) -> Array:
         if jnp.shape(images)[1:-1] != self.image_size:

@@ -25,8 +25,8 @@ class WeightsRefused(ValueError):
 
 
 METADATA = "metadata"
-MOST_AXES = 64
-ANEW = "write the file anew"
+MAX_AXES = 64
+REMEDY = "write the file anew"
 _BFLOAT16_KEY = "bfloat16 arrays"
 HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
@@ -114,13 +114,13 @@ def read_npz(content: bytes, name: str) -> tuple[dict[str, np.ndarray], dict[str
             )
         try:
             with archive.open(member) as file:
-                inner = file.read(info.file_size)
+                member_content = file.read(info.file_size)
         except Exception as error:  # whatever damaged bytes make of zipfile and zlib
             raise WeightsRefused(
                 f"{where} is damaged ({_said(error)}), but expected a whole member of the archive; "
                 "was the download or the copy interrupted?"
             ) from error
-        arrays[member.removesuffix(".npy")] = read_npy(inner, where)
+        arrays[member.removesuffix(".npy")] = read_npy(member_content, where)
     return arrays, _take_metadata(arrays, name)
 
 
@@ -134,34 +134,34 @@ def write_npz(arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> bytes:
     if METADATA in arrays:
         raise ValueError(f"an array may not be called {METADATA!r}, the name of the text")
     narrow = [label for label, array in arrays.items() if array.dtype.name == "bfloat16"]
-    held = {k: a.view(np.uint16) if k in narrow else a for k, a in arrays.items()}
+    stored = {k: a.view(np.uint16) if k in narrow else a for k, a in arrays.items()}
     text = json.dumps({**metadata, _BFLOAT16_KEY: narrow} if narrow else metadata, sort_keys=True)
     buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **{**held, METADATA: np.array(text)})
+    np.savez(buffer, allow_pickle=False, **{**stored, METADATA: np.array(text)})
     return buffer.getvalue()
 
 
 def _take_metadata(arrays: dict[str, np.ndarray], name: str) -> dict[str, str]:
     """Remove the text from the arrays, and give bfloat16 arrays their dtype back."""
-    held = arrays.get(METADATA)
-    if held is None or held.dtype.kind != "U" or held.shape:
+    stored = arrays.get(METADATA)
+    if stored is None or stored.dtype.kind != "U" or stored.shape:
         return {}
     del arrays[METADATA]
     try:
-        metadata = parse_json(str(held))
+        metadata = parse_json(str(stored))
     except ValueError as error:
         raise WeightsRefused(
-            f"{name}: metadata is no JSON ({_said(error)}), but expected an object; {ANEW}"
+            f"{name}: metadata is no JSON ({_said(error)}), but expected an object; {REMEDY}"
         ) from error
     if not isinstance(metadata, dict):
         raise WeightsRefused(
-            f"{name}: metadata is {type(metadata).__name__}, but expected an object; {ANEW}"
+            f"{name}: metadata is {type(metadata).__name__}, but expected an object; {REMEDY}"
         )
     narrow = metadata.pop(_BFLOAT16_KEY, [])
     if not isinstance(narrow, list) or not all(isinstance(label, str) for label in narrow):
         raise WeightsRefused(
             f"{name}: metadata has {_BFLOAT16_KEY!r}={shown(narrow)}, but expected a list of "
-            f"names; {ANEW}"
+            f"names; {REMEDY}"
         )
     if narrow:
         from ml_dtypes import bfloat16
@@ -170,14 +170,14 @@ def _take_metadata(arrays: dict[str, np.ndarray], name: str) -> dict[str, str]:
             if label not in arrays or arrays[label].dtype != np.uint16:
                 raise WeightsRefused(
                     f"{name}: metadata says that {shown(label)} holds the bits of bfloat16 "
-                    f"numbers, but expected an array of uint16 of that name; {ANEW}"
+                    f"numbers, but expected an array of uint16 of that name; {REMEDY}"
                 )
             arrays[label] = arrays[label].view(bfloat16)
     if any(not isinstance(value, str) for value in metadata.values()):
         other = next(key for key, value in metadata.items() if not isinstance(value, str))
         raise WeightsRefused(
             f"{name}: metadata has {shown(other)}={shown(metadata[other])}, but expected text; "
-            f"{ANEW}"
+            f"{REMEDY}"
         )
     return metadata
 
@@ -205,7 +205,7 @@ def read_safetensors(content: bytes, name: str) -> tuple[dict[str, np.ndarray], 
     from safetensors import SafetensorError, deserialize
 
     try:
-        parts = deserialize(content)
+        tensors = deserialize(content)
     except SafetensorError as error:
         raise WeightsRefused(
             f"{name} is not a valid safetensors file ({_said(error)}), but expected a header whose "
@@ -214,17 +214,17 @@ def read_safetensors(content: bytes, name: str) -> tuple[dict[str, np.ndarray], 
     length = int.from_bytes(content[:8], "little")
     header = json.loads(content[8 : 8 + length], object_pairs_hook=lambda p: _unique(p, name))
     arrays = {}
-    for label, part in parts:
-        if part["dtype"] not in FORMATS:  # raw bytes, whose dtype carries the format's name
-            arrays[label] = np.frombuffer(part["data"], [(part["dtype"], "V1")])
+    for label, tensor in tensors:
+        if tensor["dtype"] not in FORMATS:  # raw bytes, whose dtype carries the format's name
+            arrays[label] = np.frombuffer(tensor["data"], [(tensor["dtype"], "V1")])
             continue
-        if len(part["shape"]) > MOST_AXES:
+        if len(tensor["shape"]) > MAX_AXES:
             raise WeightsRefused(
-                f"{name}: {shown(label)} has {len(part['shape'])} axes, but expected at most "
-                f"{MOST_AXES}, as NumPy does; save it with fewer"
+                f"{name}: {shown(label)} has {len(tensor['shape'])} axes, but expected at most "
+                f"{MAX_AXES}, as NumPy does; save it with fewer"
             )
-        array = np.frombuffer(part["data"], _dtype(FORMATS[part["dtype"]]))
-        arrays[label] = array.reshape(part["shape"])
+        array = np.frombuffer(tensor["data"], _dtype(FORMATS[tensor["dtype"]]))
+        arrays[label] = array.reshape(tensor["shape"])
     return dict(sorted(arrays.items(), key=by_number)), header.get("__metadata__") or {}
 
 
@@ -250,8 +250,8 @@ def write_safetensors(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, s
     """
     from safetensors.numpy import save
 
-    held = {label: np.asarray(array, order="C") for label, array in arrays.items()}
-    content = save(held, dict(metadata) or None)
+    contiguous = {label: np.asarray(array, order="C") for label, array in arrays.items()}
+    content = save(contiguous, dict(metadata) or None)
     start = 8 + int.from_bytes(content[:8], "little")
     header = json.loads(content[8:start])
     if "__metadata__" in header:
@@ -268,15 +268,15 @@ def _said(error: Exception) -> str:
 
 
 def _unique(pairs: list[tuple[str, Any]], name: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    mapping: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in mapping:
             raise WeightsRefused(
                 f"{name} holds {shown(key)} twice, so it is not known which one counts; save the "
                 "arrays again, each under a name of its own"
             )
-        found[key] = value
-    return found
+        mapping[key] = value
+    return mapping
 
 
 def _dtype(name: str) -> np.dtype:

@@ -196,18 +196,22 @@ def _unread(arrays: Mapping[str, Any]) -> str | None:
 
 def _resnet(arrays: Mapping[str, Any]) -> str | None:
     """A ResNet by its blocks, and how its 3 × 3 convolutions differ from the plain one's."""
-    found = [re.fullmatch(r"((?:.*\.)?)layer([1-4])\.(\d+)\.conv2\.weight", n) for n in arrays]
-    places = {(int(match[2]), int(match[3])): match for match in found if match}
-    if (1, 0) not in places:
+    matches = [re.fullmatch(r"((?:.*\.)?)layer([1-4])\.(\d+)\.conv2\.weight", n) for n in arrays]
+    blocks_by_number = {(int(match[2]), int(match[3])): match for match in matches if match}
+    if (1, 0) not in blocks_by_number:
         return None
-    prefix = places[1, 0][1]
-    depths = tuple(sum(stage == number for stage, _ in places) for number in range(1, 5))
+    prefix = blocks_by_number[1, 0][1]
+    depths = tuple(sum(stage == number for stage, _ in blocks_by_number) for number in range(1, 5))
     bottleneck = f"{prefix}layer1.0.conv3.weight" in arrays
-    outside, inside = np.shape(arrays[places[1, 0][0]])[:2]
+    out_channels, in_channels = np.shape(arrays[blocks_by_number[1, 0][0]])[:2]
     blocks = f"{'bottleneck' if bottleneck else 'basic'} blocks {depths}"
     name = _RESNETS.get((bottleneck, depths))
-    if inside < outside:
-        return f"a ResNeXt: a ResNet of {blocks} with {outside // inside} groups of channels"
-    if outside != _BASE_WIDTH:
-        return f"a wide ResNet: {blocks} with {outside} channels inside in place of {_BASE_WIDTH}"
+    if in_channels < out_channels:
+        return (
+            f"a ResNeXt: a ResNet of {blocks} with {out_channels // in_channels} groups of channels"
+        )
+    if out_channels != _BASE_WIDTH:
+        return (
+            f"a wide ResNet: {blocks} with {out_channels} channels inside in place of {_BASE_WIDTH}"
+        )
     return f"a ResNet of {blocks}" + (f", as {name} has" if name else "")

@@ -105,9 +105,9 @@ def _nearness(kernel: str, name: str) -> tuple[int, int]:
     for word in words:
         before = longest
         longest = [0]
-        for place, other in enumerate(others):
+        for column, other in enumerate(others):
             longest.append(
-                before[place] + 1 if word == other else max(before[place + 1], longest[place])
+                before[column] + 1 if word == other else max(before[column + 1], longest[column])
             )
     return longest[-1], -len(words)
 

@@ -99,16 +99,16 @@ def _refusal(what: str, load: str) -> str:
 
 def _modules(content: bytes) -> set[str]:
     """The modules whose classes or functions the pickles of a file name."""
-    found: set[str] = set()
+    modules: set[str] = set()
     stream, strings = io.BytesIO(content), ["", ""]
     memo: list[str] = []
     try:
         for _ in range(_PICKLES):
             for opcode, argument, _ in pickletools.genops(stream):
                 if opcode.name in ("GLOBAL", "INST"):
-                    found.add(str(argument).partition(" ")[0])
+                    modules.add(str(argument).partition(" ")[0])
                 elif opcode.name == "STACK_GLOBAL":
-                    found.add(strings[-2])
+                    modules.add(strings[-2])
                 elif opcode.name == "MEMOIZE":
                     memo.append(strings[-1])
                 elif opcode.name in ("BINGET", "LONG_BINGET") and memo:
@@ -116,5 +116,5 @@ def _modules(content: bytes) -> set[str]:
                 elif isinstance(argument, str):
                     strings = [strings[-1], argument]
     except Exception:  # the end, or bytes that are no pickle: anything
-        return found
-    return found
+        return modules
+    return modules

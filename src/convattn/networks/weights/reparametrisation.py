@@ -114,57 +114,59 @@ def _beside(arrays: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     >>> _beside(scaled)
     [('net.weight', 'net.weight_scale', 'a scale')]
     """
-    inside = [(name, match["above"]) for name in arrays if (match := _WRAPPED.fullmatch(name))]
-    wrapped = {above: name for name, above in inside}
-    places: dict[tuple[str, ...], list[str]] = {}
+    wrapped_names = [
+        (name, match["above"]) for name in arrays if (match := _WRAPPED.fullmatch(name))
+    ]
+    wrapped = {above: name for name, above in wrapped_names}
+    by_path: dict[tuple[str, ...], list[str]] = {}
     for name in arrays:
-        places.setdefault(path_of(name)[-2:], []).append(name)
-    found = []
+        by_path.setdefault(path_of(name)[-2:], []).append(name)
+    changes = []
     for name, array in arrays.items():
         module, _, last = name.rpartition(".")
         weight = f"{module}.weight".lstrip(".")
         if weight in arrays and last in ("gain", "mask") and _changes(arrays[weight], array, last):
-            found.append((weight, name, BESIDE[last]))
+            changes.append((weight, name, BESIDE[last]))
         if ".lora_A." in f"{name}.":
             module = name.partition(".lora_A")[0]
-            tensors = [f"{module}.{inner}weight" for inner in ("conv.", "base_layer.", "")]
+            tensors = [f"{module}.{infix}weight" for infix in ("conv.", "base_layer.", "")]
             tensors = [tensor for tensor in tensors if tensor in arrays]
-            found += [(tensor, name, BESIDE["lora_A"]) for tensor in tensors[-1:]]
+            changes += [(tensor, name, BESIDE["lora_A"]) for tensor in tensors[-1:]]
         if match := _SCALE.fullmatch(name):
             tensors = [match["tensor"] or f"{match['module']}{end}" for end in ("weight", "kernel")]
-            found += [
+            changes += [
                 (tensor, name, "a scale")
                 for tensor in dict.fromkeys(tensors)
                 if tensor in arrays and (match["tensor"] or arrays[tensor].dtype.kind in "iu")
             ]
         starts = [0, *(match.end() for match in re.finditer("[./]", name))]
-        found += [
+        changes += [
             (wrapped[name[:start]], name, "a tensor of the module around it")
             for start in starts
             if name[:start] in wrapped and not INSIDE.match(name, start)
         ]
-        found += [(tensor, name, "a norm of Flax or Haiku") for tensor in _normed(name, places)]
-    return found
+        changes += [(tensor, name, "a norm of Flax or Haiku") for tensor in _normed(name, by_path)]
+    return changes
 
 
-def _normed(name: str, places: Mapping[tuple[str, ...], list[str]]) -> Iterator[str]:
+def _normed(name: str, by_path: Mapping[tuple[str, ...], list[str]]) -> Iterator[str]:
     """The kernel that this is the scale, σ or u of, in `WeightNorm` or `SpectralNorm`.
 
     As Linen names them, and Haiku's trees of them: they hold the kernel's path.
 
     Args:
-        places: The names of the arrays whose paths end in the same two parts.
+        by_path: The names of the arrays whose paths end in the same two parts.
 
-    >>> places = {("conv", "kernel"): ["params/conv/kernel"], ("conv", "w"): ["net/conv/w"]}
-    >>> [*_normed("params/WeightNorm_0/conv/kernel/scale", places)]
+    >>> by_path = {("conv", "kernel"): ["params/conv/kernel"], ("conv", "w"): ["net/conv/w"]}
+    >>> [*_normed("params/WeightNorm_0/conv/kernel/scale", by_path)]
     ['params/conv/kernel']
-    >>> [*_normed("net/sn_params_tree/net__conv__w/sigma", places)]
+    >>> [*_normed("net/sn_params_tree/net__conv__w/sigma", by_path)]
     ['net/conv/w']
     """
     *path, last = path_of(name) or ("",)
     if re.fullmatch(r"scale|sigma\d*|u\d*", last):
         path = ["params" if part == "batch_stats" else part for part in path]
-        for tensor in places.get(tuple(path[-2:]), ()):
+        for tensor in by_path.get(tuple(path[-2:]), ()):
             if len(path_of(tensor)) < len(path) and is_subsequence(path_of(tensor), path):
                 yield tensor
 
@@ -196,15 +198,19 @@ def _value(parts: Mapping[str, np.ndarray]) -> tuple[np.ndarray | None, bool]:
     if any(not _floats(part) and part.dtype.kind not in "bi" for part in parts.values()):
         return None, True
     is_sure = True
-    wide = {part: array.astype(np.float64) for part, array in parts.items()}
+    float_parts = {part: array.astype(np.float64) for part, array in parts.items()}
     with np.errstate(all="ignore"):  # what is not finite is refused when it is read
-        if wide.keys() == {"g", "v"}:
-            value = _weight_norm(wide["g"], wide["v"])
-        elif wide.keys() == {"orig", "u", "v"}:
+        if float_parts.keys() == {"g", "v"}:
+            value = _weight_norm(float_parts["g"], float_parts["v"])
+        elif float_parts.keys() == {"orig", "u", "v"}:
             epsilon = _epsilon(stored.dtype)
-            value, is_sure = _spectral_norm(wide["orig"], wide["u"], wide["v"], epsilon)
-        elif wide.keys() == {"orig", "mask"} and wide["mask"].shape == stored.shape:
-            value = np.where(wide["mask"] == 0, 0.0, wide["orig"] * wide["mask"])
+            value, is_sure = _spectral_norm(
+                float_parts["orig"], float_parts["u"], float_parts["v"], epsilon
+            )
+        elif float_parts.keys() == {"orig", "mask"} and float_parts["mask"].shape == stored.shape:
+            value = np.where(
+                float_parts["mask"] == 0, 0.0, float_parts["orig"] * float_parts["mask"]
+            )
         else:
             return None, True
         return (None if value is None else value.astype(stored.dtype)), is_sure
@@ -250,12 +256,12 @@ def _spectral_norm(
 
 
 def _is_direction(
-    found: np.ndarray, matrix: np.ndarray, vector: np.ndarray, epsilon: float
+    direction: np.ndarray, matrix: np.ndarray, vector: np.ndarray, epsilon: float
 ) -> bool:
     """Whether the first is W·vector over its length, up to rounding."""
     product = matrix @ vector
     rounding = (sum(matrix.shape) + 3) * epsilon * np.linalg.norm(abs(matrix) @ abs(vector))
-    return bool(np.linalg.norm(np.linalg.norm(product) * found - product) <= rounding)
+    return bool(np.linalg.norm(np.linalg.norm(product) * direction - product) <= rounding)
 
 
 def _epsilon(dtype: np.dtype) -> float:

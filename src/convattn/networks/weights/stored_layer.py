@@ -25,12 +25,12 @@ from convattn.operators.padding import FILLS, Padding
 
 FORMAT, VERSION = "convattn", "1"
 STORED_NAMES = {"uniform_weight": "leak"}  # fields whose name in files is another
-ANEW = "convert the kernel again, or save the layer anew"
+REMEDY = "convert the kernel again, or save the layer anew"
 # Every encoding is stored by its class's name and fields; the package lists them all.
 CLASSES: Mapping[str, type] = {
-    name: held
-    for name, held in vars(encodings).items()
-    if isinstance(held, type) and issubclass(held, encodings.Encoding) and is_dataclass(held)
+    name: member
+    for name, member in vars(encodings).items()
+    if isinstance(member, type) and issubclass(member, encodings.Encoding) and is_dataclass(member)
 } | {kind.__name__: kind for kind in (AttentionLayer, ContentScores, Register, TwoLayers)}
 LAYERS = ("AttentionLayer", "TwoLayers")
 LATER = {"padding": None, "register": None, "causal": False}  # what older files do not have
@@ -156,7 +156,7 @@ def restore_layer(file: WeightsFile) -> AttentionLayer | TwoLayers:
         description = parse_json(file.metadata["layer"])
     except ValueError as error:
         raise WeightsRefused(
-            f"{file.name}: its description is no JSON ({error}); {ANEW}"
+            f"{file.name}: its description is no JSON ({error}); {REMEDY}"
         ) from error
     return described_layer(file, description)
 
@@ -186,13 +186,13 @@ def described_layer(
     surplus = [name for name in file.arrays if name not in used]
     if surplus:
         raise WeightsRefused(
-            f"{file.name} holds {shown(surplus[0])}, of which its layer knows nothing; {ANEW}"
+            f"{file.name} holds {shown(surplus[0])}, of which its layer knows nothing; {REMEDY}"
         )
     try:
         check_step(layer, axes)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise WeightsRefused(
-            f"{file.name} describes no layer that works: {str(error)[:1000]}; {ANEW}"
+            f"{file.name} describes no layer that works: {str(error)[:1000]}; {REMEDY}"
         ) from error
     return layer
 
@@ -215,49 +215,49 @@ def _restore(
     name = description.get("class") if isinstance(description, dict) else None
     if name not in allowed:
         raise WeightsRefused(
-            f"{where} is described as {shown(name)}, but expected {' or '.join(allowed)}; {ANEW}"
+            f"{where} is described as {shown(name)}, but expected {' or '.join(allowed)}; {REMEDY}"
         )
     cls = CLASSES[name]
     surplus = {*description} - {"class", *(_stored_name(field.name) for field in fields(cls))}
     if surplus:
         raise WeightsRefused(
             f"{where} has the unknown fields {shown(sorted(surplus))}, but expected those of "
-            f"{name}; {ANEW}"
+            f"{name}; {REMEDY}"
         )
 
     def array(label: str) -> jax.Array:
         used.add(label)
         return as_array(file[label], f"{file.name}: {label}")
 
-    parts: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for field in fields(cls):
         stored = _stored_name(field.name)
         label = f"{path}.{stored}" if path else stored
-        given = description.get(stored, LATER.get(field.name))
+        value = description.get(stored, LATER.get(field.name))
         if field.name == "padding":
-            parts[field.name] = _restore_padding(given, f"{file.name}: {label}")
+            values[field.name] = _restore_padding(value, f"{file.name}: {label}")
         elif field.metadata.get("static"):
-            parts[field.name] = _frozen(given, f"{file.name}: {label}")
-            if not _is_of(parts[field.name], field.type):
+            values[field.name] = _frozen(value, f"{file.name}: {label}")
+            if not _is_of(values[field.name], field.type):
                 raise WeightsRefused(
-                    f"{file.name}: {label}={shown(given)}, but expected {field.type}; {ANEW}"
+                    f"{file.name}: {label}={shown(value)}, but expected {field.type}; {REMEDY}"
                 )
-        elif field.name in PARTS and name in LAYERS and given is not None:
-            parts[field.name] = _restore(file, given, label, PARTS[field.name], used)
-        elif given is None and (stored in description or field.name in LATER):
-            parts[field.name] = None
-        elif isinstance(given, dict) and isinstance(given.get("arrays"), int):
-            parts[field.name] = tuple(array(f"{label}.{i}") for i in range(given["arrays"]))
-        elif given is None and (name, field.name) == ("ContentScores", "tables"):
-            parts[field.name] = None  # a file from before there were tables
-        elif given is None:
-            parts[field.name] = array(label)
+        elif field.name in PARTS and name in LAYERS and value is not None:
+            values[field.name] = _restore(file, value, label, PARTS[field.name], used)
+        elif value is None and (stored in description or field.name in LATER):
+            values[field.name] = None
+        elif isinstance(value, dict) and isinstance(value.get("arrays"), int):
+            values[field.name] = tuple(array(f"{label}.{i}") for i in range(value["arrays"]))
+        elif value is None and (name, field.name) == ("ContentScores", "tables"):
+            values[field.name] = None  # a file from before there were tables
+        elif value is None:
+            values[field.name] = array(label)
         else:
             raise WeightsRefused(
-                f"{file.name}: {label} is described as {shown(given)}, but expected an array; "
-                f"{ANEW}"
+                f"{file.name}: {label} is described as {shown(value)}, but expected an array; "
+                f"{REMEDY}"
             )
-    return cls(**parts)
+    return cls(**values)
 
 
 def _is_of(value: Any, kind: Any) -> bool:
@@ -268,12 +268,12 @@ def _is_of(value: Any, kind: Any) -> bool:
     """
     if get_origin(kind) is not tuple:
         return type(value) is kind
-    inner = get_args(kind)
+    kinds = get_args(kind)
     if not isinstance(value, tuple):
         return False
-    if inner[-1] is Ellipsis:
-        return all(_is_of(part, inner[0]) for part in value)
-    return len(value) == len(inner) and all(map(_is_of, value, inner))
+    if kinds[-1] is Ellipsis:
+        return all(_is_of(part, kinds[0]) for part in value)
+    return len(value) == len(kinds) and all(map(_is_of, value, kinds))
 
 
 def _restore_padding(value: Any, name: str) -> Padding | None:
@@ -283,7 +283,7 @@ def _restore_padding(value: Any, name: str) -> Padding | None:
     parts = value if isinstance(value, list) else []
     if len(parts) not in (3, 4) or parts[0] not in [*FILLS]:
         raise WeightsRefused(
-            f"{name}={shown(value)}, but expected one of {[*FILLS]}, widths and reach; {ANEW}"
+            f"{name}={shown(value)}, but expected one of {[*FILLS]}, widths and reach; {REMEDY}"
         )
     return Padding(parts[0], *(_frozen(part, name) for part in parts[1:]))
 
@@ -294,4 +294,6 @@ def _frozen(value: Any, name: str) -> Any:
         return tuple(_frozen(part, name) for part in value)
     if isinstance(value, int):
         return value
-    raise WeightsRefused(f"{name}={shown(value)}, but expected integers, or lists of them; {ANEW}")
+    raise WeightsRefused(
+        f"{name}={shown(value)}, but expected integers, or lists of them; {REMEDY}"
+    )

@@ -101,8 +101,8 @@ def multihead_attention(
     weights = np.split(arrays["in_proj_weight"], 3)
     biases = np.split(arrays["in_proj_bias"], 3)
 
-    def project(tokens: np.ndarray, part: int) -> np.ndarray:
-        projected = tokens @ weights[part].T + biases[part]
+    def project(tokens: np.ndarray, index: int) -> np.ndarray:
+        projected = tokens @ weights[index].T + biases[index]
         split = projected.reshape(*tokens.shape[:2], heads, embed // heads)
         return split.transpose(0, 2, 1, 3)
 
@@ -133,9 +133,9 @@ def torch_inputs(file: WeightsFile, images: Any) -> tuple[np.ndarray, np.ndarray
             raise WeightsRefused(
                 f"{file.name}: {name} has shape {file[name].shape}, expected {shape}"
             )
-    wide = [(0, 0), (0, 0), (0, embed - sizes["features"])]
-    queries = np.pad(np.asarray(tokens.queries(images)), wide)
-    keys = np.pad(np.asarray(tokens.keys(images)), wide)
+    pad_width = [(0, 0), (0, 0), (0, embed - sizes["features"])]
+    queries = np.pad(np.asarray(tokens.queries(images)), pad_width)
+    keys = np.pad(np.asarray(tokens.keys(images)), pad_width)
     return queries, keys, sizes["out_features"], tokens
 
 

@@ -147,7 +147,7 @@ def reference(
         "padding": layer.padding or centred_padding(kernel.shape[:-2], layer.dilation),
         "groups": groups,
     }
-    images, expected = _drawn(maps_dtype(layer), kernel, bias, image_size, seed, options)
+    images, expected = _random_case(maps_dtype(layer), kernel, bias, image_size, seed, options)
     size = output_magnitude(images, kernel, bias, layer, groups)
     if not layer.is_exact_form:
         bound = limit_rounding_bound(layer, images, kernel, bias, groups=groups)
@@ -178,15 +178,15 @@ def reference_of_two(
     options = {"stride": layers.stride, "dilation": dilation, "groups": groups}
     options |= {"padding": "SAME_TORCH"}
     dtype = layers.second.output.dtype
-    images, expected = _drawn(dtype, kernel, bias, image_size, seed, options)
+    images, expected = _random_case(dtype, kernel, bias, image_size, seed, options)
     with jax.enable_x64(True):
-        wide = [None if x is None else np.abs(x.astype(np.float64)) for x in (kernel, bias)]
-        size = np.asarray(conv(np.abs(images.astype(np.float64)), *wide, **options))
+        magnitudes = [None if x is None else np.abs(x.astype(np.float64)) for x in (kernel, bias)]
+        size = np.asarray(conv(np.abs(images.astype(np.float64)), *magnitudes, **options))
     bound = two_layers_bound(layers, images) + _own_rounding(kernel, size)
     return Reference(images, expected, bound, False)
 
 
-def _drawn(
+def _random_case(
     dtype: Any,
     kernel: np.ndarray,
     bias: np.ndarray | None,
@@ -196,13 +196,15 @@ def _drawn(
 ) -> tuple[np.ndarray, np.ndarray]:
     """A random image in the dtype, and its convolution in float64."""
     shape = (1, *image_size, kernel.shape[-2] * options["groups"])
-    drawn = np.random.default_rng(seed).integers(
+    pixels = np.random.default_rng(seed).integers(
         -_LARGEST_PIXEL, _LARGEST_PIXEL, shape, endpoint=True
     )
     with jax.enable_x64(True):
-        wide = [None if part is None else part.astype(np.float64) for part in (kernel, bias)]
-        expected = np.asarray(conv(drawn.astype(np.float64), *wide, **options))
-    return np.asarray(jnp.asarray(drawn, dtype)), expected
+        operands = [
+            None if operand is None else operand.astype(np.float64) for operand in (kernel, bias)
+        ]
+        expected = np.asarray(conv(pixels.astype(np.float64), *operands, **options))
+    return np.asarray(jnp.asarray(pixels, dtype)), expected
 
 
 def _own_rounding(kernel: np.ndarray, size: np.ndarray) -> np.ndarray:
@@ -220,9 +222,9 @@ def _nothing_rounds(
     if isinstance(layer.encoding, ScalarEncoding) or means:
         return False
     parts = [part.astype(np.float64) for part in (kernel, bias) if part is not None]
-    whole = all(bool((part == np.rint(part)).all()) for part in parts)
+    are_integers = all(bool((part == np.rint(part)).all()) for part in parts)
     bits = int(jnp.finfo(maps_dtype(layer)).nmant) + 1  # of the result no fewer, if with a bias
-    return whole and float(size.max()) <= 2.0**bits
+    return are_integers and float(size.max()) <= 2.0**bits
 
 
 def stored_residual(
@@ -268,12 +270,12 @@ def on_large_image(
     True
     """
     layer = replace(layer, bias=None)
-    drawn = np.random.default_rng(0).integers(
+    pixels = np.random.default_rng(0).integers(
         -_LARGEST_PIXEL, _LARGEST_PIXEL, (1, *image_size, kernel.shape[-2]), endpoint=True
     )
-    images = jnp.asarray(drawn, maps_dtype(layer))
+    images = jnp.asarray(pixels, maps_dtype(layer))
     result = np.asarray(apply_attention(layer, images)).astype(np.float64)
-    expected = _convolved(layer, drawn, kernel)
+    expected = _convolved(layer, pixels, kernel)
     size = float(np.linalg.norm(expected))
     distance = float(np.linalg.norm(result - expected))
     if size == 0:
@@ -282,13 +284,15 @@ def on_large_image(
     if layer.is_exact_form:
         try:
             with jax.enable_x64(True):
-                wide = jax.tree.map(jnp.asarray, majorant_layer(layer, np.asarray(kernel), None))
-                magnitude = np.asarray(apply_attention(wide, jnp.asarray(abs(drawn), float)))
+                absolute = jax.tree.map(
+                    jnp.asarray, majorant_layer(layer, np.asarray(kernel), None)
+                )
+                magnitude = np.asarray(apply_attention(absolute, jnp.asarray(abs(pixels), float)))
         except ValueError:  # a kernel of another size than the layer's
             return LargeImage(distance / size, 0.0)
         rho = _rounding_of_heads(layer, grid, dtype)
     else:
-        magnitude = _convolved(layer, abs(drawn), abs(np.asarray(kernel, np.float64)))
+        magnitude = _convolved(layer, abs(pixels), abs(np.asarray(kernel, np.float64)))
         lengths = contraction_lengths(layer.value, layer.output, layer.heads, grid.number_of_keys)
         rho = sum(gamma(n, unit_roundoff(dtype)) for n in lengths)
     rho += unit_roundoff(layer.dtype)  # type: ignore[arg-type]
@@ -297,18 +301,18 @@ def on_large_image(
 
 def _convolved(layer: AttentionLayer, images: np.ndarray, kernel: Any) -> np.ndarray:
     """The convolution that is meant, in float64: of the filled image, zeros around it."""
-    place = MapGeometry.of(layer, images.shape[1:-1])
+    geometry = MapGeometry.of(layer, images.shape[1:-1])
     with jax.enable_x64(True):
         filled = jnp.asarray(images, jnp.float64)
-        if any(map(sum, place.widths)):
+        if any(map(sum, geometry.widths)):
             assert layer.padding is not None
-            filled = fill_around(filled, layer.padding.fill, place.widths)
+            filled = fill_around(filled, layer.padding.fill, geometry.widths)
         padding = []
-        for axis, count in enumerate(place.outputs):
+        for axis, count in enumerate(geometry.outputs):
             taps, step = axis_taps(kernel.shape[axis]), layer.dilation[axis]
-            before = -(place.first[axis] + step * taps[0])
+            before = -(geometry.first[axis] + step * taps[0])
             read = (count - 1) * layer.stride[axis] + step * (len(taps) - 1) + 1
-            padding.append((before, read - before - place.inputs[axis]))
+            padding.append((before, read - before - geometry.inputs[axis]))
         letters = "HW"[: len(padding)]
         return np.asarray(
             jax.lax.conv_general_dilated(
@@ -341,19 +345,19 @@ def rounding_tolerance(layer: AttentionLayer, kernel: Any, image_size: tuple[int
     with jax.enable_x64(True):
         own = np.linalg.norm(np.asarray(folded(layer, jnp.asarray(linear), image_size)))
     # What a difference of maps from the filled image is at most, relative, on the image.
-    share = float(fill_norm(layer, image_size) * np.linalg.norm(linear) / own) if own > 0 else 1.0
+    factor = float(fill_norm(layer, image_size) * np.linalg.norm(linear) / own) if own > 0 else 1.0
     pairs = math.prod(MapGeometry.of(layer, image_size).outputs) + 1
     total = gamma(pairs, unit_roundoff(dtype)) + unit_roundoff(layer.dtype)  # type: ignore[arg-type]
     if not layer.is_exact_form:
         if isinstance(layer.encoding, ScalarEncoding):
             raise ValueError("no tolerance is derived for the limit form of a scalar encoding")
-        return share * total
+        return factor * total
     rho = _rounding_of_heads(layer, grid, dtype)
     with jax.enable_x64(True):
-        wide = jax.tree.map(jnp.asarray, majorant_layer(layer, np.asarray(kernel), None))
-        majorant = float(np.linalg.norm(np.asarray(filled_map(wide, image_size))))
+        absolute = jax.tree.map(jnp.asarray, majorant_layer(layer, np.asarray(kernel), None))
+        majorant = float(np.linalg.norm(np.asarray(filled_map(absolute, image_size))))
     norm = float(np.linalg.norm(linear))
-    return share * (2 * rho * majorant / norm + total) if norm > 0 else total
+    return factor * (2 * rho * majorant / norm + total) if norm > 0 else total
 
 
 def _rounding_of_heads(layer: AttentionLayer, grid: TokenGrid, dtype: Any) -> float:
