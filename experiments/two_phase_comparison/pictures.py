@@ -9,7 +9,7 @@ import numpy as np
 
 from convattn.diagnosis.picture import new_figure, save_picture
 from convattn_lab.analysis.curves import points_of, require_metrics
-from convattn_lab.analysis.panels import FEW_POINTS, epoch_axis
+from convattn_lab.analysis.panels import MAX_MARKED_POINTS, epoch_axis
 from convattn_lab.runs.directory import RunDirectory
 from convattn_lab.training.metrics import read_metrics
 from convattn_lab.two_phase.settings import RANDOM, TITLES, ComparisonSettings
@@ -101,7 +101,7 @@ def plot(axes: Any, curves: Sequence[Curve]) -> None:
             color=curve.color,
             linestyle="--" if curve.dashed else "-",
             linewidth=1.0 if curve.dashed else 1.8,
-            marker="o" if len(curve.points) <= FEW_POINTS else None,
+            marker="o" if len(curve.points) <= MAX_MARKED_POINTS else None,
             markersize=3,
             gid=f"curve-{number}",
         )

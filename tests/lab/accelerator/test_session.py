@@ -36,7 +36,7 @@ WRITES = "import sys, pathlib; pathlib.Path(sys.argv[1], 'ran').open('a').write(
 def _probed(monkeypatch):
     monkeypatch.setattr(session, "probed", lambda: dict(FACTS))
     monkeypatch.setattr(session, "RESERVE", 0.0)
-    monkeypatch.setattr(session, "LEAST", 0.0)
+    monkeypatch.setattr(session, "MIN_SECONDS", 0.0)
 
 
 def run(folder, *stages, minutes=1.0, data=None):
@@ -105,7 +105,7 @@ def test_who_does_not_listen_is_ended(tmp_path):
 
 
 def test_a_stage_is_not_begun_with_too_few_seconds(tmp_path, monkeypatch):
-    monkeypatch.setattr(session, "LEAST", 1000.0)
+    monkeypatch.setattr(session, "MIN_SECONDS", 1000.0)
     result, lines = run(tmp_path / "a", stage("one", WRITES))
     assert result.stages["one"] == Ended()
     assert "too few; the next session goes on with it" in lines[-1]

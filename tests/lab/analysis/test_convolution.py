@@ -25,7 +25,7 @@ def test_every_snapshot_and_layer_is_measured(stored_run) -> None:
             )
             assert result.layers[place][layer - 1].relative == expected.relative
             assert_equal(result.layers[place][layer - 1].heads, expected.heads)
-    assert distance_history(stored_run, 3, most_epochs=2).epochs == (0, 4)
+    assert distance_history(stored_run, 3, max_epochs=2).epochs == (0, 4)
 
 
 def test_content_is_linearised_and_says_so(tmp_path) -> None:

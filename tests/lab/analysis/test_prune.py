@@ -16,7 +16,7 @@ from convattn_lab.analysis.attention import average_figure, image_figures
 from convattn_lab.analysis.curves import run_curves
 from convattn_lab.analysis.prune import (
     Thresholds,
-    attention_part,
+    attention_parameter,
     degenerate_heads,
     prune_run,
     pruned_parameters,
@@ -55,7 +55,7 @@ def trained(tmp_path_factory):
     settings = replace(settings, model=MODEL, training=training)
     initial = parameters(make_model(settings, read_dataset(settings.images.source)))
     for name, array in initial.items():
-        if attention_part(name) == (0, "spreads"):
+        if attention_parameter(name) == (0, "spreads"):
             array[0], array[1], array[2] = np.diag([1, 1e-3]), np.eye(2), 1e-4 * np.eye(2)
     outcome = launch(settings, folder / "run", command="a command", initial=initial)
     return folder / "run", outcome
