@@ -16,7 +16,7 @@ from lab.explorer.test_pictures import saved
 from PIL import Image
 
 from convattn_lab.explorer import server
-from convattn_lab.explorer.pictures import MOST_BYTES, read_picture
+from convattn_lab.explorer.pictures import MAX_BYTES, read_picture
 from convattn_lab.explorer.server import HEADERS, packed
 
 
@@ -143,7 +143,7 @@ def test_a_picture_is_taken(served, vit) -> None:
         (short_png(), 422, "fewer pixels than its header says"),
         (bomb(2049, 2048), 422, "2,049 × 2,048 pixels, but expected at most"),
         (bomb(30_000, 30_000), 422, "expected at most 4,194,304 pixels"),
-        (bytes(MOST_BYTES + 1), 413, "more than 8,388,608 bytes"),
+        (bytes(MAX_BYTES + 1), 413, "more than 8,388,608 bytes"),
     ],
 )
 def test_what_is_no_picture_or_too_large_is_refused(served, vit, content, code, said) -> None:

@@ -105,4 +105,4 @@ def test_a_trained_run_is_read_from_its_folder(pictures, tmp_path) -> None:
         launch(tiny_settings(pictures), tmp_path / "pair" / "phase2", command="test")
         source = trained.of_run(tmp_path / "pair")
     assert (source.kind, source.name) == ("encoder, quadratic", "phase2, epoch 1")
-    assert source.still[0].grid == (4, 4)
+    assert source.positional[0].grid == (4, 4)
