@@ -65,7 +65,7 @@ def train_similarity(
         rngs=nnx.Rngs(chosen.training.seed),
         dtype=chosen.training.compute_dtype,
     )
-    counts = {name: len(part) for name, part in examples.judged.items()}
+    counts = {name: len(part) for name, part in examples.eval_sets.items()}
     data = {
         "name": dataset.title,
         "sha256": digest_of(dataset),
@@ -74,7 +74,7 @@ def train_similarity(
     with begin_run(
         folder, chosen, model, examples, command=command, data=data, console=console
     ) as run:
-        outcome = train(chosen.training, examples, model, folder, console=console, held=True)
+        outcome = train(chosen.training, examples, model, folder, console=console, locked=True)
         summary: dict[str, Any] = {}
         if outcome.status == "finished":
             pairs = len(examples.test)

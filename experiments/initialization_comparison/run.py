@@ -25,7 +25,7 @@ from convattn.networks.weights.files import WeightsFile
 from convattn.nnx.vision_transformer.state_dict import load_state_dict, state_dict
 from convattn_lab.runs.active_run import begin_run
 from convattn_lab.runs.directory import CONFIG
-from convattn_lab.runs.images import image_facts, make_model, training_images
+from convattn_lab.runs.images import image_metadata, make_model, training_images
 from convattn_lab.settings import to_json
 from convattn_lab.training.failures import NonFiniteLoss
 from convattn_lab.training.images import TrainingImages
@@ -84,7 +84,7 @@ def run_trial(
         load_state_dict(model, initialize(trial, model, images))
         initial = named_arrays(nnx.state(model, nnx.Param))
     assert images.validation is not None
-    facts = image_facts(dataset, images, chosen)
+    facts = image_metadata(dataset, images, chosen)
     snapshot = partial(
         look,
         heads=trial.task.network.heads,
@@ -105,7 +105,7 @@ def run_trial(
             initial=initial,
         ) as run,
     ):
-        outcome = train(chosen.training, images, model, folder, snapshot=snapshot, held=True)
+        outcome = train(chosen.training, images, model, folder, snapshot=snapshot, locked=True)
         run.end(outcome, {"initializer": trial.initializer})
     if outcome is not None and outcome.status != "finished":
         return None

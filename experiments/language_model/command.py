@@ -81,7 +81,7 @@ def train_language_model(
     with begin_run(
         folder, chosen, model, examples, command=command, data=data, console=console
     ) as run:
-        outcome = train(chosen.training, examples, model, folder, console=console, held=True)
+        outcome = train(chosen.training, examples, model, folder, console=console, locked=True)
         finished = outcome.status == "finished"
         summary = bits_per_byte(outcome.model, examples.test, learned, test) if finished else {}
         run.end(outcome, summary)

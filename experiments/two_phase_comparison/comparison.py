@@ -20,7 +20,7 @@ from convattn_lab.training.failures import NonFiniteLoss
 from convattn_lab.two_phase.convert_run import PhaseOne, read_phase_one
 from convattn_lab.two_phase.pipeline import (
     STOPPED,
-    begin_folder,
+    begin_directory,
     is_finished,
     train_converted,
     train_once,
@@ -68,7 +68,9 @@ def compare(
     """
     directory, console = ComparisonDirectory(folder), console or Console(quiet=True)
     path, pipeline = folder / SETTINGS, settings.pipeline
-    begin_folder(path, "comparison", pipeline, lambda stored: comparison_from_json(stored).pipeline)
+    begin_directory(
+        path, "comparison", pipeline, lambda stored: comparison_from_json(stored).pipeline
+    )
     write_json(path, {"settings": to_json(settings), "command": command})
     return all(
         status != STOPPED

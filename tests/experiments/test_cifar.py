@@ -93,7 +93,7 @@ def test_a_run_ends_with_its_accuracy_and_can_be_resumed(pictures, tmp_path, cap
     assert capsys.readouterr().out.splitlines()[-1] == lines[-1]
     assert cifar(words) == 0  # the same words go on, too
     assert capsys.readouterr().out.splitlines()[-1] == lines[-1]
-    assert len(RunDirectory(run).read_facts()["sittings"]) == 3
+    assert len(RunDirectory(run).read_metadata()["sittings"]) == 3
     assert cifar([*words, "--training.seed", "1"]) == 2
     assert "differ in training.seed" in capsys.readouterr().err
 

@@ -31,7 +31,7 @@ from convattn_lab.analysis.run_summary import (
     read_pruning,
     read_summary,
 )
-from convattn_lab.runs.active_run import check_folder
+from convattn_lab.runs.active_run import check_directory
 from convattn_lab.runs.directory import CONFIG, PRUNING, RunDirectory
 from convattn_lab.runs.images import make_model
 from convattn_lab.runs.launch import launch
@@ -214,7 +214,7 @@ def _begin(
 ) -> Pruning:
     """Record what is pruned and what that alone does, unless that was done before."""
     folder = directory.path
-    check_folder(directory.path, settings)
+    check_directory(directory.path, settings)
     with hold_folder(folder):
         stored = read_pruning(folder) if (folder / CONFIG).exists() else None
         if stored is not None:

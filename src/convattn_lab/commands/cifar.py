@@ -75,7 +75,7 @@ def _requested(args: Arguments, words: list[str]) -> tuple[RunSettings, str, Pat
         stored = None
         if is_first():
             directory = RunDirectory(args.resume)
-            settings, metadata = directory.read_settings(), directory.read_facts()
+            settings, metadata = directory.read_settings(), directory.read_metadata()
             stored = [to_json(settings), metadata["command"]]
         content, command = from_first(stored)
         settings, folder = settings_from_json(content), args.resume

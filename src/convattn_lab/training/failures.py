@@ -4,7 +4,7 @@ import os
 import re
 from pathlib import Path
 
-LONGEST_REASON = 300  # characters; TensorStore's can be pages
+MAX_REASON_LENGTH = 300  # characters; TensorStore's can be pages
 
 
 class NonFiniteLoss(RuntimeError):
@@ -17,14 +17,14 @@ class NonFiniteLoss(RuntimeError):
 
     def __init__(self, problem: str, step: int, rate: float, saved: int | None) -> None:
         self.step, self.saved = step, saved
-        kept = (
+        hint = (
             f"the newest checkpoint is that of step {saved}, when all was finite"
             if saved is not None
             else "no checkpoint was written before"
         )
         super().__init__(
             f"{problem} at learning rate {rate:.3g}; try a lower learning_rate, a longer warmup, "
-            f"or, with bfloat16, compute_dtype=float32. Nothing of it was saved: {kept}"
+            f"or, with bfloat16, compute_dtype=float32. Nothing of it was saved: {hint}"
         )
 
 
@@ -48,7 +48,7 @@ class CheckpointNotWritten(OSError):
 def first_line(problem: Exception) -> str:
     """The first line of what an exception says, cut if it is long; or its type."""
     lines = str(problem).strip().splitlines() or [type(problem).__name__]
-    return lines[0][:LONGEST_REASON]
+    return lines[0][:MAX_REASON_LENGTH]
 
 
 class NoWholeCheckpoint(ValueError):

@@ -19,7 +19,7 @@ from convattn_lab.runs.configs import find_configs
 from convattn_lab.settings import changed_fields
 from convattn_lab.two_phase import pipeline
 from convattn_lab.two_phase.conversion_check import ConversionFailed
-from convattn_lab.two_phase.pipeline import begin_folder
+from convattn_lab.two_phase.pipeline import begin_directory
 from convattn_lab.two_phase.settings import (
     CONVERSIONS,
     ComparisonSettings,
@@ -136,7 +136,7 @@ def test_the_interval_of_a_difference_is_student_s() -> None:
 def test_a_pipeline_killed_before_it_began_does_not_stand_in_the_way(tmp_path) -> None:
     path, settings = tmp_path / "two_phase.json", TwoPhaseSettings()
     (tmp_path / ".two_phase.json.0a1b2c3d.part").write_text("{")
-    assert not begin_folder(path, "pipeline", settings, lambda stored: stored)
+    assert not begin_directory(path, "pipeline", settings, lambda stored: stored)
     (tmp_path / "other.json").write_text("{")
     with pytest.raises(ValueError, match=r"is not empty and holds no two_phase\.json"):
-        begin_folder(path, "pipeline", settings, lambda stored: stored)
+        begin_directory(path, "pipeline", settings, lambda stored: stored)

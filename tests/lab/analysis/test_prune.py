@@ -102,7 +102,7 @@ def test_heads_are_removed_the_rest_is_trained_on_and_all_is_recorded(
         "source": {
             "config": json.loads((path / "config.json").read_text()),
             "result": json.loads((path / "result.json").read_text()),
-            "images_sha256": RunDirectory(path).read_facts()["images"]["sha256"],
+            "images_sha256": RunDirectory(path).read_metadata()["images"]["sha256"],
         },
         "thresholds": {"largest": 1e-5, "condition": 1e5},
         "kept": [[2]],
@@ -122,7 +122,7 @@ def test_heads_are_removed_the_rest_is_trained_on_and_all_is_recorded(
     assert initial.keys() == expected.keys()
     for name, array in expected.items():
         assert_equal(initial[name], array, name)
-    assert new.read_facts()["command"] == "prune it"
+    assert new.read_metadata()["command"] == "prune it"
     curves = run_curves(folder)
     assert curves.train[:, 0].tolist() == [2, 3]
     assert curves.test[0].tolist() == [1, result.pruned]
@@ -184,7 +184,7 @@ def test_other_images_and_a_run_without_checkpoints_are_refused(trained, tmp_pat
         shutil.copy(path / name, tmp_path)
     with pytest.raises(ValueError, match="holds no whole checkpoint"):
         restore_run(tmp_path)
-    facts = RunDirectory(tmp_path).read_facts()
+    facts = RunDirectory(tmp_path).read_metadata()
     facts["images"]["sha256"] = "0" * 64
     RunDirectory(tmp_path).write(RUN, facts)
     with pytest.raises(ValueError, match=r"saw other images .*put the old ones back"):

@@ -133,7 +133,7 @@ def test_an_unfinished_run_claims_nothing(tmp_path) -> None:
 )
 def test_images_of_any_size_are_not_built_for(tmp_path, name, value) -> None:
     run = write_run(tmp_path / "run")
-    facts = RunDirectory(run).read_facts()
+    facts = RunDirectory(run).read_metadata()
     facts["images"][name] = value
     RunDirectory(run).write("run.json", facts)
     with pytest.raises(ValueError, match="two sides of 1 to 1,024 pixels"):

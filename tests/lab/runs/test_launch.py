@@ -49,7 +49,7 @@ def test_the_folder_holds_what_was_done(run, pictures) -> None:
     folder, outcome = run
     directory = RunDirectory(folder)
     assert directory.read_settings() == tiny_settings(pictures)
-    facts = directory.read_facts()
+    facts = directory.read_metadata()
     assert facts["command"] == COMMAND
     assert facts["seed"] == 0
     environment = facts["environment"]
@@ -95,7 +95,7 @@ def test_a_finished_run_goes_on_to_where_it_is(run, pictures) -> None:
     assert "this run is finished" in shown.file.getvalue()
     assert again.test_loss == outcome.test_loss
     assert same(again, outcome)
-    facts = RunDirectory(folder).read_facts()
+    facts = RunDirectory(folder).read_metadata()
     assert facts["command"] == COMMAND
     assert len(facts["sittings"]) == 2
 
@@ -112,7 +112,7 @@ def test_the_recorded_command_repeats_the_run(pictures, tmp_path, monkeypatch) -
         command = repeating_command(words, PROGRAM)
         settings = with_images(arguments.settings, arguments)
         outcomes.append(launch(settings, tmp_path / name, command=command))
-        stored = RunDirectory(tmp_path / name).read_facts()["command"]
+        stored = RunDirectory(tmp_path / name).read_metadata()["command"]
         program, script, *words = shlex.split(stored)
         assert (program, script) == ("python", "experiments/cifar.py")
         assert "--output-dir" not in words
@@ -121,7 +121,7 @@ def test_the_recorded_command_repeats_the_run(pictures, tmp_path, monkeypatch) -
     first, second = (RunDirectory(tmp_path / name) for name in ("one", "two"))
     assert first.read_settings() == second.read_settings()
     assert first.read_settings().training.seed == 7
-    assert first.read_facts()["command"] == second.read_facts()["command"]
+    assert first.read_metadata()["command"] == second.read_metadata()["command"]
     assert first.read_result()["test_loss"] == second.read_result()["test_loss"]
 
 
@@ -180,9 +180,9 @@ def test_a_run_may_begin_with_given_parameters(pictures, tmp_path, monkeypatch) 
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["lock"]
     launch_without_training(settings, tmp_path / "new")  # so that it will do for another run
     initial_file = tmp_path / "run" / "initial.npz"
-    digest = RunDirectory(tmp_path / "run").read_facts()["initial"]
+    digest = RunDirectory(tmp_path / "run").read_metadata()["initial"]
     assert digest == hashlib.sha256(initial_file.read_bytes()).hexdigest()
-    assert RunDirectory(tmp_path / "new").read_facts()["initial"] is None
+    assert RunDirectory(tmp_path / "new").read_metadata()["initial"] is None
     RunDirectory(tmp_path / "run").write_initial(drawn)
     with pytest.raises(ValueError, match=r"initial\.npz is not the file with which the run began"):
         launch(settings, tmp_path / "run", command=COMMAND)

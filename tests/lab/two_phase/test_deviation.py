@@ -10,7 +10,7 @@ from comparison import assert_within
 from flax import nnx
 from nnx.vision_transformer.tiny_transformer import CONVOLUTION, images, network
 
-from convattn_lab.two_phase.conversion_check import failure, seen_of
+from convattn_lab.two_phase.conversion_check import deviation_record, failure
 from convattn_lab.two_phase.deviation import ConversionDeviation, deviation
 from convattn_lab.two_phase.mixing_bound import attention_bound
 from convattn_lab.two_phase.settings import ConversionSettings, phase_two_settings
@@ -124,7 +124,7 @@ def test_both_runs_are_the_networks() -> None:
 @pytest.mark.slow
 def test_the_record_of_the_check() -> None:
     result = deviation_of("limit, M = 10")
-    record = seen_of(result)
+    record = deviation_record(result)
     assert (record["images"], record["passed"]) == (2, True)
     assert record["seen"] == result.difference < record["bound"]
     assert 0 < record["share"] <= 1
