@@ -23,7 +23,7 @@ COLOURS = {"met": "green", "missed": "red", "not measured": "dim"}
 
 
 def round_table(rows: Iterable[Row]) -> Table:
-    """The contestants of one case and size, the fastest first and those left out last."""
+    """The implementations of one case and size, the fastest first and those left out last."""
     members = list(rows)
     case, features, batch, side = members[0].group
     title = f"{case}, {side}² tokens, D = {features}" + (f", batch {batch}" if batch > 1 else "")

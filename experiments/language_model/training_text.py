@@ -54,8 +54,8 @@ class TrainingText(TrainingExamples):
 
     def identity(self) -> dict[str, Any]:
         """The number, length and checksum of the windows."""
-        parts = {"training windows": self.train, "validation windows": self.validation}
-        return {name: fingerprint(part) for name, part in parts.items()}
+        splits = {"training windows": self.train, "validation windows": self.validation}
+        return {name: fingerprint(split) for name, split in splits.items()}
 
 
 def fingerprint(windows: Windows | None) -> list[int] | None:

@@ -119,10 +119,10 @@ def statuses(
         )
 
 
-def guarded_training(train: Any, *given: Any) -> str:
+def guarded_training(train: Any, *args: Any) -> str:
     """Train; a run that diverges ends as `"diverged"`."""
     try:
-        return train(*given)
+        return train(*args)
     except NonFiniteLoss as failure:
-        given[-1].print(f"diverged: {failure}")
+        args[-1].print(f"diverged: {failure}")
         return "diverged"

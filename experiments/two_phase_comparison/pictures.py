@@ -34,7 +34,7 @@ class Curve:
     dashed: bool = False
 
 
-def judged_by(path: Path) -> str:
+def evaluation_split(path: Path) -> str:
     """Which images judge a run in its curves: those for validation if it has any.
 
     Raises:
@@ -55,16 +55,16 @@ def phase_curves(one: Path, two: Path, quantity: str) -> list[Curve]:
     before, after = read_metrics(one), read_metrics(two)
     epochs = before[-1]["epoch"]
     conversion = RunDirectory(two).read_conversion()
-    found = []
-    for dashed, images in ((True, "train"), (False, judged_by(one))):
+    curves = []
+    for dashed, images in ((True, "train"), (False, evaluation_split(one))):
         name = f"{images}_{quantity}"
         first, second = points_of(before, name), points_of(after, name, epochs)
         if name == "test_accuracy" and conversion is not None:
             second = np.concatenate([[[epochs, conversion["test"]["after"]]], second])
         said = "training images, augmented" if images == "train" else f"{images} images"
-        found.append(Curve(f"convolution phase, {said}", first, "C0", dashed))
-        found.append(Curve(f"attention phase, {said}", second, "C1", dashed))
-    return found
+        curves.append(Curve(f"convolution phase, {said}", first, "C0", dashed))
+        curves.append(Curve(f"attention phase, {said}", second, "C1", dashed))
+    return curves
 
 
 def draw_phases(one: Path, two: Path, title: str) -> Any:
@@ -114,7 +114,7 @@ def mean_curve(paths: list[Path], name: str) -> np.ndarray:
     """The mean of a quantity over runs of the same length, `[points, 2]`."""
     points = [points_of(read_metrics(path), name) for path in paths]
     shared = min(map(len, points))
-    return np.mean([each[:shared] for each in points], axis=0)
+    return np.mean([curve[:shared] for curve in points], axis=0)
 
 
 def draw_comparison(settings: ComparisonSettings, directory: ComparisonDirectory) -> list[Path]:
@@ -136,7 +136,7 @@ def draw_comparison(settings: ComparisonSettings, directory: ComparisonDirectory
                     paths = ended(settings, directory, f"{start}-{warmup}")
                     if not paths:
                         continue
-                    images = judged_by(paths[0])
+                    images = evaluation_split(paths[0])
                     points = mean_curve(paths, f"{images}_{quantity}")
                     label = f"{TITLES[start]}, {warmup} warm-up ({len(paths)} seeds)"
                     curves.append(Curve(label, points, f"C{number}", warmup == "without"))
@@ -149,10 +149,10 @@ def draw_comparison(settings: ComparisonSettings, directory: ComparisonDirectory
 
 def ended(settings: ComparisonSettings, directory: ComparisonDirectory, name: str) -> list[Path]:
     """The runs of this name that have metrics to their last epoch, one for each seed at most."""
-    found = []
+    paths = []
     for seed in settings.seeds:
         path = directory.run(seed, name)
         lines: list[dict[str, Any]] = read_metrics(path) if path.is_dir() else []
         if lines and lines[-1]["epoch"] == settings.pipeline.training_two.epochs:
-            found.append(path)
-    return found
+            paths.append(path)
+    return paths

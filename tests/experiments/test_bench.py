@@ -4,7 +4,7 @@ import sys
 import bench
 import pytest
 from benchmarks.cases import CASES
-from benchmarks.contestants import Contestant
+from benchmarks.implementations import Implementation
 from benchmarks.measurement import Memory, Runner
 from benchmarks.plot import figure_bytes
 from benchmarks.rounds import compiled, rounds, too_much
@@ -37,7 +37,7 @@ def test_options_reach_the_settings_and_quick_gives_way_to_them() -> None:
 
 
 def test_everybody_competes_on_the_quadratic_encoding() -> None:
-    names = {each.name for each in CASES["quadratic"].contestants(4, 3, TINY)}
+    names = {each.name for each in CASES["quadratic"].implementations(4, 3, TINY)}
     assert names - {"torch"} == {
         *BACK_ENDS,
         "auto",
@@ -50,12 +50,12 @@ def test_everybody_competes_on_the_quadratic_encoding() -> None:
 
 def test_back_ends_that_are_not_asked_for_stay_away() -> None:
     settings = Settings(back_ends=("dense",))
-    names = {each.name for each in CASES["quadratic"].contestants(4, 3, settings)}
+    names = {each.name for each in CASES["quadratic"].implementations(4, 3, settings)}
     assert names - {"torch"} == {"dense", "plain dense", "lax.conv", "maps alone"}
 
 
 def test_auto_says_whom_it_chose_and_refusals_keep_their_reason() -> None:
-    found = {each.name: each for each in CASES["content"].contestants(4, 3, TINY)}
+    found = {each.name: each for each in CASES["content"].implementations(4, 3, TINY)}
     assert found["auto"].chose in BACK_ENDS
     assert found["auto"].work == found[found["auto"].chose].work
     assert found["separable"].refusal is not None
@@ -64,7 +64,7 @@ def test_auto_says_whom_it_chose_and_refusals_keep_their_reason() -> None:
 
 
 def contestant(**fields):
-    return Contestant("dense", lambda: Runner(lambda n: None, lambda n: None, None), **fields)
+    return Implementation("dense", lambda: Runner(lambda n: None, lambda n: None, None), **fields)
 
 
 def test_who_is_expected_to_exceed_a_limit_is_not_compiled() -> None:
@@ -77,14 +77,14 @@ def test_who_is_expected_to_exceed_a_limit_is_not_compiled() -> None:
 
 def test_who_plans_too_much_memory_is_compiled_but_not_run() -> None:
     runner = Runner(lambda n: None, lambda n: None, Memory(GIB, GIB, GIB))
-    made = Contestant("chunked", lambda: runner)
+    made = Implementation("chunked", lambda: runner)
     assert compiled(made, Settings(memory_limit=3.0 * GIB)) is runner
     assert compiled(made, Settings(memory_limit=2.9 * GIB)) == "XLA plans 3.0 GiB"
 
     def fails():
         raise MemoryError("cannot allocate\nmore")
 
-    failing = Contestant("chunked", fails)
+    failing = Implementation("chunked", fails)
     assert compiled(failing, Settings()) == "does not compile: cannot allocate"
 
 

@@ -38,7 +38,7 @@ def choices(kernels):
 def test_errors_fall_to_rounding_at_nine_heads(choices, kernels) -> None:
     """And are those of S.approx: Σ over i ≥ N of σ² at most, Σ over i > N at least."""
     for name, choice in choices.items():
-        flat = kernels[name].astype(np.float64).reshape(choice.most, -1)
+        flat = kernels[name].astype(np.float64).reshape(choice.max_heads, -1)
         energy = np.linalg.svd(flat, compute_uv=False) ** 2
         energy = np.pad(energy, (0, 9)) / energy.sum()
         for heads, error in enumerate(choice.errors, 1):
@@ -50,7 +50,7 @@ def test_errors_fall_to_rounding_at_nine_heads(choices, kernels) -> None:
 def test_a_kernel_of_zeros_has_no_error() -> None:
     kernel = np.zeros((1, 2, 1, 1), np.float32)
     choice = choices_of({"zero": kernel}, {"zero": ca.conv_to_attention(kernel, stride=3)})["zero"]
-    assert choice.most == 2
+    assert choice.max_heads == 2
     assert choice.errors == (0, 0)
     assert [layer.stride for layer in choice.layers] == [(3, 3), (3, 3)]
 

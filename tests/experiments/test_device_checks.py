@@ -5,7 +5,7 @@ import device_checks
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from device_checks import CASES, judged, made, products_kept, reference, results, serving
+from device_checks import CASES, check_products, compare, make_layer, reference, results, serving
 
 from convattn.fast.selection import BACK_ENDS
 from convattn_ledger.audit.matmul_precision import measure_dot
@@ -15,16 +15,16 @@ PLACE = ("quadratic", "dense", "float32", "values")
 
 def test_a_difference_beyond_its_bound_is_found() -> None:
     """Planted: a product in fewer bits, a gradient with the wrong sign, a number that is none."""
-    given = made("finite", "float32", 2)
+    given = make_layer("finite", "float32", 2)
     expected, allowed = reference(given)
     values, gradients = results(given, "shift")
-    assert judged(PLACE, values, expected[0], allowed[0]).passed
-    assert judged(PLACE, gradients, expected[1], allowed[1]).passed
+    assert compare(PLACE, values, expected[0], allowed[0]).passed
+    assert compare(PLACE, gradients, expected[1], allowed[1]).passed
     narrow = np.asarray(values.astype(jnp.bfloat16), np.float32)
-    assert not judged(PLACE, narrow, expected[0], allowed[0]).passed
+    assert not compare(PLACE, narrow, expected[0], allowed[0]).passed
     turned = gradients[0], -gradients[1]
-    assert not judged(PLACE, turned, expected[1], allowed[1]).passed
-    assert not judged(PLACE, values.at[0].set(jnp.nan), expected[0], allowed[0]).passed
+    assert not compare(PLACE, turned, expected[1], allowed[1]).passed
+    assert not compare(PLACE, values.at[0].set(jnp.nan), expected[0], allowed[0]).passed
 
 
 def test_a_product_with_fewer_bits_is_found() -> None:
@@ -35,12 +35,14 @@ def test_a_product_with_fewer_bits_is_found() -> None:
         )
         return left @ right
 
-    assert not products_kept([measure_dot(tf32, "HIGHEST")]).passed
-    assert products_kept([measure_dot(np.matmul, "HIGHEST")]).passed
+    assert not check_products([measure_dot(tf32, "HIGHEST")]).passed
+    assert check_products([measure_dot(np.matmul, "HIGHEST")]).passed
 
 
 def test_every_back_end_is_checked() -> None:
-    assert {name for case in CASES for name in serving(made(case, "float32", 1))} == {*BACK_ENDS}
+    assert {name for case in CASES for name in serving(make_layer(case, "float32", 1))} == {
+        *BACK_ENDS
+    }
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The rivals compute what the library computes; otherwise their times would mean nothing.
+"""The baselines compute what the library computes; otherwise their times would mean nothing.
 
 Scores are sums of products of magnitude at most S, and softmax turns an absolute error t of a score
 into a factor e^(±2t) of a weight: as many roundings as t holds. With the sums over N keys and

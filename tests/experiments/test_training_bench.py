@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 import training_bench
 from benchmarks.training import rounds
-from benchmarks.training.contestants import (
+from benchmarks.training.implementations import (
     StepMemory,
-    make_contestant,
+    make_step_of,
     names,
     random_batch,
 )
-from benchmarks.training.plain_encoder import FORMS, with_outputs_kept
+from benchmarks.training.plain_encoder import FORMS, with_stored_outputs
 from benchmarks.training.rows import Row, fastest_torch
 from benchmarks.training.settings import QUICK
 from benchmarks.training.targets import targets
@@ -93,7 +93,7 @@ def assert_same(found, expected):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_forms_that_keep_head_outputs_compute_our_model(form, ours, batch, expected):
-    kept = with_outputs_kept(ours, form)
+    kept = with_stored_outputs(ours, form)
     assert {type(layer) for layer in kept.layers} == {FORMS[form]}
     assert_same(logits_and_gradients(kept, *map(jnp.asarray, batch)), expected)
 
@@ -144,11 +144,11 @@ def test_pytorch_decays_what_we_decay(ours) -> None:
 
 def test_every_contestant_takes_a_step_and_says_its_memory() -> None:
     for name in names(QUICK):
-        step = make_contestant(name, 2, QUICK)
+        step = make_step_of(name, 2, QUICK)
         step.run()
         assert (step.memory is None) == name.startswith("torch")
     with pytest.raises(ValueError, match="does not compete"):
-        make_contestant("torch magic", 2, QUICK)
+        make_step_of("torch magic", 2, QUICK)
 
 
 def test_turns_are_timed_by_both_clocks_and_rotate() -> None:

@@ -44,7 +44,7 @@ def test_a_stopped_run_ends_as_one_that_was_not(noise, tmp_path, monkeypatch):
     """Also where the initial parameters would be others now, as on another machine."""
     trial = Trial("mimetic", IMAGES, 1e-3, 0)
     whole = run_trial(trial, noise, tmp_path / "whole", tmp_path / "whole.json")
-    calls, right = [], run.look
+    calls, right = [], run.compute_metrics
 
     def stopping(*given, **named):
         calls.append(given)
@@ -53,7 +53,7 @@ def test_a_stopped_run_ends_as_one_that_was_not(noise, tmp_path, monkeypatch):
         return right(*given, **named)
 
     with monkeypatch.context() as patch:
-        patch.setattr(run, "look", stopping)
+        patch.setattr(run, "compute_metrics", stopping)
         where = tmp_path / "stopped", tmp_path / "stopped.json"
         assert run_trial(trial, noise, *where) is None
     assert not where[1].exists()
@@ -76,7 +76,7 @@ def test_a_run_that_broke_off_before_a_checkpoint_keeps_its_initial_parameters(
         raise RuntimeError("broken off")
 
     with monkeypatch.context() as patch:
-        patch.setattr(run, "look", breaking)
+        patch.setattr(run, "compute_metrics", breaking)
         with pytest.raises(RuntimeError, match="broken off"):
             run_trial(trial, noise, *where)
     monkeypatch.setitem(INITIALIZERS, "mimetic", INITIALIZERS["truncated normal"])

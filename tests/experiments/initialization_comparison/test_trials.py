@@ -15,7 +15,12 @@ from initialization_comparison.results import (
     read_results,
     write_result,
 )
-from initialization_comparison.run import initial_parameters, look, some_images, trial_images
+from initialization_comparison.run import (
+    compute_metrics,
+    initial_parameters,
+    some_images,
+    trial_images,
+)
 from initialization_comparison.table import (
     chosen_rates,
     draw_results,
@@ -160,7 +165,7 @@ def test_ours_starts_near_a_convolution_and_the_usual_one_does_not():
     found = {}
     for name in ("convolution, filters", "truncated normal"):
         load_state_dict(model, initial_parameters(replace(trial, initializer=name), model, images))
-        found[name] = look(model, *seen, heads=trials.NETWORK.heads)
+        found[name] = compute_metrics(model, *seen, heads=trials.NETWORK.heads)
     ours, usual = found.values()
     assert max(ours["distance"]) < 0.2
     assert min(usual["distance"]) > 0.9

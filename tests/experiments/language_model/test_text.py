@@ -55,7 +55,7 @@ def test_other_windows_have_another_identity():
 def test_the_bundled_text_is_named_with_the_version_of_python():
     text = read_text()
     assert text.name.startswith("pydoc_data.topics of Python 3.")
-    assert text.facts()["sha256"] == hashlib.sha256(text.content).hexdigest()
+    assert text.metadata()["sha256"] == hashlib.sha256(text.content).hexdigest()
     assert text.content.decode().count("\n") > 1000
 
 
