@@ -184,9 +184,9 @@ def test_other_images_and_a_run_without_checkpoints_are_refused(trained, tmp_pat
         shutil.copy(path / name, tmp_path)
     with pytest.raises(ValueError, match="holds no whole checkpoint"):
         restore_run(tmp_path)
-    facts = RunDirectory(tmp_path).read_metadata()
-    facts["images"]["sha256"] = "0" * 64
-    RunDirectory(tmp_path).write(RUN, facts)
+    metadata = RunDirectory(tmp_path).read_metadata()
+    metadata["images"]["sha256"] = "0" * 64
+    RunDirectory(tmp_path).write(RUN, metadata)
     with pytest.raises(ValueError, match=r"saw other images .*put the old ones back"):
         restore_run(tmp_path)
 
@@ -210,9 +210,9 @@ def test_maps_of_test_images_come_from_the_checkpoint(trained) -> None:
 TURN = np.array([[0.6, -0.8], [0.8, 0.6]])
 
 
-def root(largest: float, least: float) -> np.ndarray:
+def root(largest: float, smallest: float) -> np.ndarray:
     """R such that Σ⁻¹ = RᵀR has these eigenvalues, in turned directions."""
-    return np.diag([largest, least]) ** 0.5 @ TURN
+    return np.diag([largest, smallest]) ** 0.5 @ TURN
 
 
 CASES = {
@@ -288,10 +288,10 @@ def test_kept_heads_and_all_else_stay_and_the_smaller_model_takes_them() -> None
             name: array.shape for name, array in after.items()
         }
         for name, array in after.items():
-            whole = before[name]
+            expected = before[name]
             if name.startswith("layers.0.attention.") and ".bias" not in name:
-                whole = whole[1:]
-            assert_equal(array, whole, name)
+                expected = expected[1:]
+            assert_equal(array, expected, name)
         gone = {name for name in before if name not in after}
         assert {name.split(".")[3] for name in gone} == {"value", "centers", "spreads"}
         assert all(name.startswith("layers.1.attention.") for name in gone)

@@ -14,9 +14,9 @@ ORIENTATION = 0x0112
 
 
 def saved(picture: Image.Image, kind: str = "PNG", **how) -> bytes:
-    held = io.BytesIO()
-    picture.save(held, kind, **how)
-    return held.getvalue()
+    buffer = io.BytesIO()
+    picture.save(buffer, kind, **how)
+    return buffer.getvalue()
 
 
 def pixels(*shape: int) -> np.ndarray:

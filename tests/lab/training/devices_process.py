@@ -33,8 +33,8 @@ def main() -> None:
             groups = images.reshape(8, -1, *images.shape[1:]).astype(self.norm.dtype)
             mean = groups.mean(axis=1, keepdims=True)
             var = groups.var(axis=1, keepdims=True)
-            whole = groups.mean(axis=(0, 1)), groups.var(axis=(0, 1))
-            moved = (groups - mean) * jnp.sqrt(whole[1] + 1e-5) / jnp.sqrt(var + 1e-5) + whole[0]
+            pooled = groups.mean(axis=(0, 1)), groups.var(axis=(0, 1))
+            moved = (groups - mean) * jnp.sqrt(pooled[1] + 1e-5) / jnp.sqrt(var + 1e-5) + pooled[0]
             images = moved.reshape(images.shape)
             return super().__call__(images, training=training, dropout_key=dropout_key)
 

@@ -18,8 +18,8 @@ def logits_of(model, images):
     flat = ((images.images / 255 - 0.5) / 0.25).reshape(len(images), -1)
     norm, dense = model.norm, model.last.dense
     mean, var, scale, bias, kernel, last = (
-        np.asarray(part[...], np.float64)
-        for part in (norm.mean, norm.var, norm.scale, norm.bias, dense.kernel, dense.bias)
+        np.asarray(parameter[...], np.float64)
+        for parameter in (norm.mean, norm.var, norm.scale, norm.bias, dense.kernel, dense.bias)
     )
     normal = (flat - mean) / np.sqrt(var + norm.epsilon) * scale + bias
     return normal @ kernel + last, np.abs(normal) @ np.abs(kernel) + np.abs(last)

@@ -91,14 +91,14 @@ def test_the_training_step_is_exported(name):
     expected, expected_loss = jax.jit(make_step(recipe, steps))(state, data, order)
     assert_within(loss, expected_loss, CLOSE, "loss")
     arrays = named_arrays(expected)
-    for part, array in named_arrays(actual).items():
-        assert_within(array, arrays[part], CLOSE, part)
+    for name, array in named_arrays(actual).items():
+        assert_within(array, arrays[name], CLOSE, name)
     assert int(actual.step) == 1
     other, _ = run_exported(replace(state, key=state.key + 1))
     moved = named_arrays(other.parameters)
     assert any(  # planted: another key
-        np.abs(array - moved[part]).max() > 100 * CLOSE
-        for part, array in named_arrays(expected.parameters).items()
+        np.abs(array - moved[name]).max() > 100 * CLOSE
+        for name, array in named_arrays(expected.parameters).items()
     )
 
 

@@ -56,7 +56,7 @@ def last_line(folder, cache):
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory, cache_folder):
+def uninterrupted(tmp_path_factory, cache_folder):
     """The folder and last line of a run that nothing interrupts, compiled there and then."""
     folder = tmp_path_factory.mktemp("whole")
     last = last_line(folder, cache_folder)
@@ -95,7 +95,7 @@ def is_writing(folder):
 
 
 @pytest.mark.parametrize("seed", range(5, 5 + TRIALS))
-def test_killed_at_random_moments(tmp_path, cache_folder, whole, seed):
+def test_killed_at_random_moments(tmp_path, cache_folder, uninterrupted, seed):
     """Drawn for each process: after some time, after some more steps, or amid a checkpoint."""
     draw = random.Random(seed)
     reached, kills = [], []
@@ -122,18 +122,18 @@ def test_killed_at_random_moments(tmp_path, cache_folder, whole, seed):
     assert len(kills) >= 2, kills
     assert 0 < reached[0] < STEPS, reached
     assert len(set(reached)) > 1, reached
-    assert last_line(tmp_path, cache_folder) == whole[1]
-    assert_same_run(tmp_path, whole[0])
+    assert last_line(tmp_path, cache_folder) == uninterrupted[1]
+    assert_same_run(tmp_path, uninterrupted[0])
 
 
 @pytest.mark.parametrize("change", ["metrics", "checkpoint"])
-def test_a_run_that_differs_is_noticed(tmp_path, whole, change):
+def test_a_run_that_differs_is_noticed(tmp_path, uninterrupted, change):
     """Planted: a metrics line that is missing, and an older checkpoint."""
-    copy = shutil.copytree(whole[0], tmp_path / "copy")
+    copy = shutil.copytree(uninterrupted[0], tmp_path / "copy")
     if change == "metrics":
         path = copy / "metrics.jsonl"
         path.write_text("".join(path.read_text().splitlines(keepends=True)[1:]))
     else:
         shutil.rmtree(copy / CHECKPOINTS / str(STEPS))
     with pytest.raises(AssertionError):
-        assert_same_run(copy, whole[0])
+        assert_same_run(copy, uninterrupted[0])

@@ -45,24 +45,24 @@ def looped():
 
 
 @pytest.fixture(scope="module")
-def whole(looped):
+def uninterrupted(looped):
     return looped(4, 4)
 
 
 @pytest.mark.slow
-def test_any_division_into_calls_gives_the_same_bits(looped, whole):
-    assert_same_bits(looped(1, 3, 2, 1, 1), whole)
+def test_any_division_into_calls_gives_the_same_bits(looped, uninterrupted):
+    assert_same_bits(looped(1, 3, 2, 1, 1), uninterrupted)
     with pytest.raises(AssertionError):  # planted: a step fewer
-        assert_same_bits(looped(4, 3), whole)
+        assert_same_bits(looped(4, 3), uninterrupted)
 
 
 @pytest.mark.slow
-def test_one_call_for_each_step_gives_the_bits_of_the_loop(whole, monkeypatch):
+def test_one_call_for_each_step_gives_the_bits_of_the_loop(uninterrupted, monkeypatch):
     """XLA does not promise it: here the loop's body is compiled as the step alone is."""
     monkeypatch.setattr(programs, "has_convolution", lambda *_: True)
     program, train = compiled()
     assert not program.looped
-    assert_same_bits(train(4, 1, 3), whole)
+    assert_same_bits(train(4, 1, 3), uninterrupted)
 
 
 @pytest.mark.slow

@@ -91,8 +91,8 @@ def test_seed_epoch_and_index_decide_a_steps_images():
     assert halves[0][0].shape == (8,)
     pictures = dict(zip(indices.tolist(), np.asarray(images), strict=True))
     shared = 0
-    for places, half, _ in halves:
-        for index, picture in zip(places.tolist(), np.asarray(half), strict=True):
+    for selected, half, _ in halves:
+        for index, picture in zip(selected.tolist(), np.asarray(half), strict=True):
             if index in pictures:  # the mean over 8, not 16: twice the gradient
                 assert_equal(picture, 2 * pictures[index])
                 shared += 1

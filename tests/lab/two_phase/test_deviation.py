@@ -64,8 +64,8 @@ def test_half_of_the_saturation_exceeds_the_bound() -> None:
     assert not deviation(phase_one(), wrong, images(), CASES["limit, M = 10"]).passed
 
 
-def change(part, function) -> None:
-    part[...] = function(part[...])
+def change(parameter, function) -> None:
+    parameter[...] = function(parameter[...])
 
 
 def shift_ring(mixing) -> None:
@@ -148,8 +148,8 @@ def test_the_bound_of_a_layer_grows_with_the_saturation() -> None:
     """TV(10)/TV(20) is e^10 within 1 %, and float32 rounds by the same in both."""
     mixing, tokens = phase_one().layers[0].mixing, phase_one().embedded(images())
     half, full = (
-        attention_bound(converted(each).layers[0].mixing, mixing, tokens, each)
-        for each in (replace(LIMIT, logit=5.0), CASES["limit, M = 10"])
+        attention_bound(converted(conversion).layers[0].mixing, mixing, tokens, conversion)
+        for conversion in (replace(LIMIT, logit=5.0), CASES["limit, M = 10"])
     )
     variation = [replace(LIMIT, logit=logit).total_variation(20) for logit in (5.0, 10.0)]
     ratio = variation[1] / variation[0]
