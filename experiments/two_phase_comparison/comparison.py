@@ -101,7 +101,7 @@ def statuses(
             folder = directory.run(seed, f"{start}-{warmup}")
             if start == RANDOM:
                 yield guarded_training(
-                    train_once, settings.drawn(seed, warmup), folder, command, console
+                    train_once, settings.random_start(seed, warmup), folder, command, console
                 )
                 continue
             pipeline = settings.converted(seed, start, warmup)

@@ -84,9 +84,11 @@ class EncoderLayer(nnx.Module):
         """Z of X; dropout only in training, and only with a key."""
         keys = keys_of_parts(dropout_key, 3, training)
         attended = drop(self.attend(tokens, keys[0]), self.settings.dropout, keys[1])
-        tokens = self.added(self.attention_norm, tokens, attended)
+        tokens = self.add_and_norm(self.attention_norm, tokens, attended)
         hidden = self.recomputed(self.activated)(self.inner(tokens))
-        return self.added(self.outer_norm, tokens, drop(hidden, self.settings.dropout, keys[2]))
+        return self.add_and_norm(
+            self.outer_norm, tokens, drop(hidden, self.settings.dropout, keys[2])
+        )
 
     def attend(self, tokens: Tokens, key: Array | None) -> Tokens:
         """Attention and the dense map that follows."""
@@ -116,7 +118,7 @@ class EncoderLayer(nnx.Module):
         """The second half of the feed-forward part."""
         return self.outer(gelu(hidden))
 
-    def added(self, norm: nnx.LayerNorm, tokens: Tokens, more: Tokens) -> Tokens:
+    def add_and_norm(self, norm: nnx.LayerNorm, tokens: Tokens, more: Tokens) -> Tokens:
         """LayerNorm(X + more), in at least float32."""
         wide = wide_dtype(self.dtype)
         return self.recomputed(norm)(tokens.astype(wide) + more.astype(wide)).astype(self.dtype)

@@ -207,7 +207,7 @@ class ComparisonSettings:
             training_two=replace(pipeline.training_two, warmup=warm),
         )
 
-    def drawn(self, seed: int, warmup: str) -> RunSettings:
+    def random_start(self, seed: int, warmup: str) -> RunSettings:
         """A second phase that begins with random parameters, otherwise like that of the limit."""
         return self.converted(seed, "limit-40", warmup).phase_two
 
@@ -223,7 +223,7 @@ class ComparisonSettings:
         alone = pipeline.phase_one
         if name == "only-attention":
             # It begins with random parameters, as the first phase does: it has that one's rate.
-            alone = replace(self.drawn(seed, "with"), training=pipeline.training_one)
+            alone = replace(self.random_start(seed, "with"), training=pipeline.training_one)
         warm = pipeline.training_one.warmup * pipeline.training_one.epochs / epochs
         return replace(alone, training=replace(alone.training, epochs=epochs, warmup=warm))
 

@@ -19,7 +19,7 @@ from comparison import assert_equal, assert_within
 from fast.layers import LAYER_BUCKETS, make_layer_case
 from flax import nnx
 from lab.models.tiny import SIZE, tiny
-from lab.training.tiny import parts, process_environment, settings, training_images
+from lab.training.tiny import process_environment, set_up, settings, training_images
 
 import convattn as ca
 from convattn.data.cifar10_slice import Images
@@ -70,7 +70,7 @@ def images_of_size():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["encoder", "resnet"])
 def test_the_training_step_is_exported(name):
-    recipe, _, state, data, steps = parts(model_of(name), settings(batch_size=4), images_of_size())
+    recipe, _, state, data, steps = set_up(model_of(name), settings(batch_size=4), images_of_size())
     order = order_of_epoch(state, 8, steps)
     leaves, structure = jax.tree.flatten((state, data, order))
     step = make_step(recipe, steps)

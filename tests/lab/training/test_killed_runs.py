@@ -17,8 +17,8 @@ from lab.training.tiny import (
     Normalized,
     images_with_validation,
     metric_lines,
-    parts,
     process_environment,
+    set_up,
 )
 
 from convattn_lab.training.checkpoints import BEST, CHECKPOINTS, CheckpointStore
@@ -67,7 +67,7 @@ def uninterrupted(tmp_path_factory, cache_folder):
 
 def arrays(folder, name):
     """The newest state there: parameters, statistics, optimiser, key, step."""
-    _, _, like, _, _ = parts(Normalized(), settings_of_the_run(), images_with_validation())
+    _, _, like, _, _ = set_up(Normalized(), settings_of_the_run(), images_with_validation())
     restored = CheckpointStore(folder / name).restore_newest(like, set_aside=False)
     best = restored.record["best_step"]
     return {**named_arrays(restored.state), "at": restored.step, "best": best}

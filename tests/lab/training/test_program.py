@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 from comparison import assert_equal
-from lab.training.tiny import Convolved, Normalized, parts, placed, settings
+from lab.training.tiny import Convolved, Normalized, placed, set_up, settings
 
 from convattn_lab.training import program as programs
 from convattn_lab.training.program import compile_program, has_convolution, is_finite
@@ -14,7 +14,7 @@ from convattn_lab.training.step import make_step, order_of_epoch
 
 def compiled():
     """A function of the numbers of steps of each call, to the state's arrays and the losses."""
-    recipe, mesh, state, data, steps = parts(Normalized(), settings())
+    recipe, mesh, state, data, steps = set_up(Normalized(), settings())
     program = compile_program(recipe, mesh, state, data, steps)
 
     def train(*counts):
@@ -69,13 +69,13 @@ def test_one_call_for_each_step_gives_the_bits_of_the_loop(uninterrupted, monkey
 @pytest.mark.parametrize(("model", "expected"), [(Convolved, True), (Normalized, False)])
 def test_a_convolution_is_noticed_wherever_it_is(model, expected):
     """So that on a CPU it is called step by step."""
-    recipe, _, state, data, steps = parts(model(), settings())
+    recipe, _, state, data, steps = set_up(model(), settings())
     order = jax.eval_shape(lambda state: order_of_epoch(state, 70, 4), state)
     assert has_convolution(make_step(recipe, steps), state, data, order) is expected
 
 
 def test_the_state_is_donated():
-    recipe, mesh, state, data, steps = parts(Normalized(), settings())
+    recipe, mesh, state, data, steps = set_up(Normalized(), settings())
     program = compile_program(recipe, mesh, state, data, steps)
     program.advance(state, data, program.order(state), 2)
     alive = [name for name, leaf in named_leaves(state) if leaf.size and not leaf.is_deleted()]

@@ -95,7 +95,7 @@ def settings(**changes: Any) -> TrainingSettings:
     return TrainingSettings(**{**usual, **changes})
 
 
-def parts(
+def set_up(
     model: nnx.Module, chosen: TrainingSettings, images: TrainingImages | None = None
 ) -> tuple[Recipe, Any, TrainState, DeviceImages, int]:
     """Recipe, mesh, fresh state on it, images on it, and the steps of an epoch."""
