@@ -201,10 +201,10 @@ def main() -> None:
     resumed = args.resume and json_path is not None
     rows, reached = earlier(json_path, settings) if resumed else ([], None)
     reached = reached or peak(settings, time.perf_counter)
-    said: set[tuple[str, str, str]] = set()
+    reported: set[tuple[str, str, str]] = set()
     for measured in rounds(settings, list(rows)):
         rows += measured
-        print_round(console, measured, said)
+        print_round(console, measured, reported)
         if json_path is not None:
             content = json.dumps(record(rows, settings, args.date, reached), indent=1) + "\n"
             write_file(json_path, content.encode())

@@ -126,8 +126,8 @@ def measure(arguments: tuple[Any, ...], turns: int = TURNS) -> dict[str, list[fl
             for _ in range(repeats[order]):
                 result = functions[order](*arguments)
             result.block_until_ready()
-            taken = (time.perf_counter() - start) / repeats[order]
-            seconds[order] = [*seconds[order], taken] if turn else [taken]
+            elapsed = (time.perf_counter() - start) / repeats[order]
+            seconds[order] = [*seconds[order], elapsed] if turn else [elapsed]
     return seconds
 
 

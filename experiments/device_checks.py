@@ -153,14 +153,14 @@ def compare(
     False
     """
     difference = largest = of_bound = 0.0
-    for got, right, bound in zip(*map(jax.tree.leaves, (values, expected, allowed)), strict=True):
+    for value, right, bound in zip(*map(jax.tree.leaves, (values, expected, allowed)), strict=True):
         right, bound = np.asarray(right, np.float64), np.asarray(bound, np.float64)
-        abs_diff = np.abs(np.asarray(got).astype(np.float64) - right)
+        abs_diff = np.abs(np.asarray(value).astype(np.float64) - right)
         abs_diff = np.where(np.isnan(abs_diff), np.inf, abs_diff)
         difference = max(difference, float(abs_diff.max(initial=0)))
         largest = max(largest, float(np.abs(right).max(initial=0)))
-        taken = np.where(abs_diff > 0, abs_diff / np.where(bound > 0, bound, 1e-300), 0.0)
-        of_bound = max(of_bound, float(taken.max(initial=0)))
+        fractions = np.where(abs_diff > 0, abs_diff / np.where(bound > 0, bound, 1e-300), 0.0)
+        of_bound = max(of_bound, float(fractions.max(initial=0)))
     passed = of_bound <= 1 if asked else None
     return Check(*labels, difference, difference / max(largest, 1e-300), of_bound, passed)
 
@@ -225,7 +225,7 @@ def spread(setup: Layer) -> Layer:
     )
 
 
-def said_of_precision(rows: list[Check]) -> str:
+def describe_precision(rows: list[Check]) -> str:
     """What the default precision of float32 products is worth here."""
     worst = max((row for row in rows if row.passed is None), key=lambda row: row.of_bound)
     verdict = "keeps float32" if worst.of_bound <= 1 else "has fewer bits than float32"
@@ -251,11 +251,11 @@ def main() -> int:
             flush=True,
         )
     failed = [row for row in rows if row.passed is False]
-    said = said_of_precision(rows)
-    print(f"{said}\n{len(rows)} checks, {len(failed)} outside their bound")
+    description = describe_precision(rows)
+    print(f"{description}\n{len(rows)} checks, {len(failed)} outside their bound")
     if args.json is not None:
         written = [row._asdict() for row in rows]
-        record = {"environment": environment(None), "precision": said, "rows": written}
+        record = {"environment": environment(None), "precision": description, "rows": written}
         write_file(args.json, (json.dumps(record, indent=1) + "\n").encode())
     return FAILED if failed else SUCCESS
 

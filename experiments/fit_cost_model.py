@@ -159,12 +159,13 @@ def main() -> None:
     describe("fitted", rows, fitted)
     values = ", ".join(f"{rate:.1e}" for rate in fitted)
     print(f'"{platform}": Rates({values})')
-    said = "The rates were not installed."
+    message = "The rates were not installed."
     if args.install:
-        said = installed(device, rows, fitted, standing)
-        print(said)
+        message = installed(device, rows, fitted, standing)
+        print(message)
     if args.json is not None:
-        record = {"device": device, "platform": platform, "says": said, "rates": fitted._asdict()}
+        rates = fitted._asdict()
+        record = {"device": device, "platform": platform, "says": message, "rates": rates}
         write_file(args.json, (json.dumps(record, indent=1) + "\n").encode())
 
 

@@ -44,9 +44,9 @@ def remember(history: History, rows: Iterable[Row]) -> None:
     """Add what rows took."""
     for row in rows:
         if row.skipped is None:
-            taken = row.forward_seconds + row.backward_seconds
+            seconds = row.forward_seconds + row.backward_seconds
             key = (row.case, row.features, row.contestant)
-            history.setdefault(key, []).append((row.pixels, taken))
+            history.setdefault(key, []).append((row.pixels, seconds))
 
 
 def one_round(

@@ -46,17 +46,17 @@ def print_networks(
     out.print(f"the CNN: {_percent(cnn)} of the test images")
     for name in (COMPILED, EXACT):
         records = [networks[seed][name] for seed in seeds]
-        said = [
+        phrases = [
             f"{name}, before training on: {_percent([record['accuracy'] for record in records])}"
         ]
-        said += [f"same class {_percent([record['same_class'] for record in records])}"]
+        phrases += [f"same class {_percent([record['same_class'] for record in records])}"]
         for what in ("difference", "largest", "construction", "gradient"):
             numbers = [record[what] for record in records]
-            said.append(f"{what} {min(numbers):.3g} to {max(numbers):.3g}")
+            phrases.append(f"{what} {min(numbers):.3g} to {max(numbers):.3g}")
         for what in ("norm", "slope", "sharpness"):
             numbers = [record["constants"][what] for record in records]
-            said.append(f"{what} {min(numbers):.3g} to {max(numbers):.3g}")
-        out.print("; ".join(said))
+            phrases.append(f"{what} {min(numbers):.3g} to {max(numbers):.3g}")
+        out.print("; ".join(phrases))
     before = [networks[seed][COMPILED]["accuracy"] for seed in seeds]
     for words, others in (("before", before), ("the CNN", cnn)):
         gains = [one - other for one, other in zip(after, others, strict=True)]

@@ -88,16 +88,16 @@ def statuses(
 ) -> Iterator[str]:
     """Train the runs of a seed one after the other, and say how each ended."""
 
-    def said(what: str) -> None:
+    def announce(what: str) -> None:
         console.print(f"[bold]seed {seed}: {what}[/bold]")
 
-    said("phase one")
+    announce("phase one")
     path = directory.run(seed, "phase1")
     yield train_once(settings.phase_one(seed), path, command, console)
     one: PhaseOne | None = None
     for start in settings.starts:
         for warmup in settings.warmups:
-            said(f"{start}, {warmup} warm-up")
+            announce(f"{start}, {warmup} warm-up")
             folder = directory.run(seed, f"{start}-{warmup}")
             if start == RANDOM:
                 yield guarded_training(
@@ -109,7 +109,7 @@ def statuses(
                 one = one or read_phase_one(path)
                 yield guarded_training(train_converted, one, pipeline, folder, command, console)
     for name in CONTROLS if settings.controls else ():
-        said(CONTROLS[name])
+        announce(CONTROLS[name])
         yield guarded_training(
             train_once,
             settings.control(seed, name),

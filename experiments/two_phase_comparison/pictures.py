@@ -61,9 +61,9 @@ def phase_curves(one: Path, two: Path, quantity: str) -> list[Curve]:
         first, second = points_of(before, name), points_of(after, name, epochs)
         if name == "test_accuracy" and conversion is not None:
             second = np.concatenate([[[epochs, conversion["test"]["after"]]], second])
-        said = "training images, augmented" if images == "train" else f"{images} images"
-        curves.append(Curve(f"convolution phase, {said}", first, "C0", dashed))
-        curves.append(Curve(f"attention phase, {said}", second, "C1", dashed))
+        images_name = "training images, augmented" if images == "train" else f"{images} images"
+        curves.append(Curve(f"convolution phase, {images_name}", first, "C0", dashed))
+        curves.append(Curve(f"attention phase, {images_name}", second, "C1", dashed))
     return curves
 
 
@@ -133,7 +133,7 @@ def draw_comparison(settings: ComparisonSettings, directory: ComparisonDirectory
             curves, images = [], ""
             for number, start in enumerate(starts):
                 for warmup in settings.warmups:
-                    paths = ended(settings, directory, f"{start}-{warmup}")
+                    paths = finished_paths(settings, directory, f"{start}-{warmup}")
                     if not paths:
                         continue
                     images = evaluation_split(paths[0])
@@ -147,7 +147,9 @@ def draw_comparison(settings: ComparisonSettings, directory: ComparisonDirectory
     return written
 
 
-def ended(settings: ComparisonSettings, directory: ComparisonDirectory, name: str) -> list[Path]:
+def finished_paths(
+    settings: ComparisonSettings, directory: ComparisonDirectory, name: str
+) -> list[Path]:
     """The runs of this name that have metrics to their last epoch, one for each seed at most."""
     paths = []
     for seed in settings.seeds:

@@ -52,12 +52,12 @@ def run_figures(path: Path) -> dict[str, Any]:
     """What a run gave: accuracy, losses, and what it was converted to before its first step."""
     directory, lines = RunDirectory(path), read_metrics(path)
     result, conversion = directory.read_result() or {}, directory.read_conversion()
-    ended = result if result.get("status") == "finished" else {}
+    finished = result if result.get("status") == "finished" else {}
     test = conversion["test"] if conversion else {}
     return {
-        "accuracy": ended.get("test_accuracy"),
-        "loss": ended.get("test_loss"),
-        "train_loss": lines[-1]["train_loss"] if ended and lines else None,
+        "accuracy": finished.get("test_accuracy"),
+        "loss": finished.get("test_loss"),
+        "train_loss": lines[-1]["train_loss"] if finished and lines else None,
         "converted": test.get("after"),
         "changed": test.get("changed"),
         "seconds": result.get("seconds"),
@@ -73,11 +73,11 @@ def mean_and_deviation(values: Sequence[float | None]) -> dict[str, float | int 
     >>> mean_and_deviation([1.0])["deviation"] is None
     True
     """
-    there = [value for value in values if value is not None]
-    if not there:
+    known = [value for value in values if value is not None]
+    if not known:
         return {"mean": None, "deviation": None, "count": 0}
-    spread = float(np.std(there, ddof=1)) if len(there) > 1 else None
-    return {"mean": float(np.mean(there)), "deviation": spread, "count": len(there)}
+    spread = float(np.std(known, ddof=1)) if len(known) > 1 else None
+    return {"mean": float(np.mean(known)), "deviation": spread, "count": len(known)}
 
 
 def paired_difference(

@@ -95,8 +95,8 @@ def main(readers: dict[str, Any] | None = None) -> int:
             done = subprocess.run([*words, f"--folder={folder}"], env=environment, check=False)
         failures += done.returncode != 0
         what = "files" if options.files else f"{options.inputs:,} inputs of seed {options.seed}"
-        said = f"exit code {done.returncode}, see {options.keep / name}"
-        print(f"{name}: {what}: {said if done.returncode else 'nothing found'}", flush=True)
+        failure = f"exit code {done.returncode}, see {options.keep / name}"
+        print(f"{name}: {what}: {failure if done.returncode else 'nothing found'}", flush=True)
     return int(failures > 0)
 
 

@@ -152,8 +152,8 @@ def test_round_prints_ratios_fastest_first_and_who_was_left_out() -> None:
         row("lax.conv", 0.1, resident=7 * 2**20),
         left_out("plain dense", "the weights of all pairs take 84 GiB"),
     ]
-    said: set[tuple[str, str, str]] = set()
-    lines = printed(print_round, rows, said).splitlines()
+    reported: set[tuple[str, str, str]] = set()
+    lines = printed(print_round, rows, reported).splitlines()
     order = [name for line in lines for name in ("lax.conv ", "auto (", "dense  ") if name in line]
     assert order[-3:] == ["lax.conv ", "auto (", "dense  "]
     text = "\n".join(lines)
@@ -162,7 +162,7 @@ def test_round_prints_ratios_fastest_first_and_who_was_left_out() -> None:
     for figure, name in ratios.items():
         assert any(figure in line and name in line for line in lines)
     assert "left out: plain dense: the weights of all pairs take 84 GiB" in text
-    assert "left out" not in printed(print_round, rows, said)
+    assert "left out" not in printed(print_round, rows, reported)
 
 
 def test_summary_prints_exponents_and_targets() -> None:

@@ -48,8 +48,8 @@ def take_turns(
             time.sleep(pause)
             before = [clock() for clock in clocks]
             runs[name]()
-            for taken, clock, since in zip(times[name], clocks, before, strict=True):
-                taken.append(clock() - since)
+            for seconds, clock, since in zip(times[name], clocks, before, strict=True):
+                seconds.append(clock() - since)
     return times
 
 

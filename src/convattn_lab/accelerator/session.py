@@ -161,11 +161,11 @@ def _go_on(
             say(f"{stage.name}: {left:.0f} s are left, too few; the next session goes on with it")
             continue
         say(f"{stage.name}: at most {seconds:.0f} s …")
-        status, reason, taken = run_stage(stage, options, seconds)
+        status, reason, elapsed = run_stage(stage, options, seconds)
         ran.add(stage.name)
-        session.stages[stage.name] = Ended(status, ended.seconds + taken, reason)
+        session.stages[stage.name] = Ended(status, ended.seconds + elapsed, reason)
         session.write(folder)
-        say(f"{stage.name}: {status} after {taken:.0f} s" + (f": {reason}" if reason else ""))
+        say(f"{stage.name}: {status} after {elapsed:.0f} s" + (f": {reason}" if reason else ""))
         if status == "failed":
             try:
                 probed()
@@ -197,10 +197,10 @@ def run_stage(stage: Stage, options: StageOptions, seconds: float) -> tuple[Stat
         except BaseException:
             _ended(child, stage.grace)
             raise
-    taken = time.monotonic() - began
+    elapsed = time.monotonic() - began
     if code and status == "done":
-        return "failed", reason_of(code, log.read_text("utf-8", "replace")), taken
-    return status, "", taken
+        return "failed", reason_of(code, log.read_text("utf-8", "replace")), elapsed
+    return status, "", elapsed
 
 
 def _ended(child: "subprocess.Popen[bytes]", grace: float) -> int:

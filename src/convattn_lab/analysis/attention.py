@@ -89,10 +89,10 @@ def position_figure(path: Path, query: Query | None = None, epoch: int | None = 
 
 def average_figure(path: Path, run: RestoredRun, query: Query | None, count: int) -> Any:
     """The maps of a query, averaged over the first test images."""
-    there = len(run.dataset.test)
-    if not 1 <= count <= there:
+    available = len(run.dataset.test)
+    if not 1 <= count <= available:
         raise ValueError(
-            f"--average {count}, but expected 1 to {there}, the test images that there are"
+            f"--average {count}, but expected 1 to {available}, the test images that there are"
         )
     query = central_query(path) if query is None else query
     maps = [layer.mean(axis=0) for layer in _maps_of(run, range(count), query)]

@@ -165,7 +165,7 @@ def prune_run(
     limits, earlier = thresholds or Thresholds(), read_pruning(path)
     removed = [degenerate_heads(root, limits) for root in roots]
     remaining = [
-        [number for number, gone in zip(numbers, layer, strict=True) if not gone]
+        [number for number, is_removed in zip(numbers, layer, strict=True) if not is_removed]
         for numbers, layer in zip(head_numbers(path), removed, strict=True)
     ]
     plan = Pruning(
@@ -180,14 +180,14 @@ def prune_run(
         return plan
     settings = pruned_settings(run.settings, removed, epochs)
     initial = pruned_parameters(parameters, removed)
-    said = console or Console(quiet=True)
-    said.print(f"heads removed: {plan.removed} of {[len(layer) for layer in removed]}")
-    begun = _begin(RunDirectory(folder), plan, run, settings, initial)
-    said.print(
-        f"test accuracy before {percent(begun.before)}, without them {percent(begun.pruned)}"
+    output = console or Console(quiet=True)
+    output.print(f"heads removed: {plan.removed} of {[len(layer) for layer in removed]}")
+    started = _begin(RunDirectory(folder), plan, run, settings, initial)
+    output.print(
+        f"test accuracy before {percent(started.before)}, without them {percent(started.pruned)}"
     )
     outcome = launch(settings, folder, command=command, console=console, initial=initial)
-    return replace(begun, after=outcome.test_accuracy)
+    return replace(started, after=outcome.test_accuracy)
 
 
 def _source_of(path: Path) -> dict[str, Any]:

@@ -148,10 +148,10 @@ def query_attention(
     >>> query_attention(np.zeros((1, 3, 3)), (0, 1)).tolist()
     [[[0.25, 0.25], [0.25, 0.25]]]
     """
-    asked = tokens_of(scores) if tokens is None else tokens
-    require_query(query, asked)
-    keys = [side - count + 1 for side, count in zip(scores.shape[1:], asked, strict=True)]
-    row, column = (count - 1 - index for count, index in zip(asked, query, strict=True))
+    queries = tokens_of(scores) if tokens is None else tokens
+    require_query(query, queries)
+    keys = [side - count + 1 for side, count in zip(scores.shape[1:], queries, strict=True)]
+    row, column = (count - 1 - index for count, index in zip(queries, query, strict=True))
     block = scores[:, row : row + keys[0], column : column + keys[1]]
     block = block.astype(np.float64)
     weights = np.exp(block - block.max(axis=(1, 2), keepdims=True))

@@ -65,12 +65,12 @@ def converted_run(command: ConvertNetwork, folder: Path) -> Conversion:
         "test": {**classes, "recorded_accuracy": recorded},
         "passed": passed,
     }
-    said = report_lines(float64_report, "float64")
+    text = report_lines(float64_report, "float64")
     lines = [
         f"{folder}, {run.when}, on {len(samples)} test images",
-        *said[:1],
-        said[1] + (": one function, as far as float64 can tell" if float64_report.passed else ""),
-        *said[2:],
+        *text[:1],
+        text[1] + (": one function, as far as float64 can tell" if float64_report.passed else ""),
+        *text[2:],
         *report_lines(report, "float32")[1:],
         f"float32, test images with the same class: {classes['same_class']:,} of "
         f"{classes['images']:,}; correct: {classes['correct']:,} as trained, "

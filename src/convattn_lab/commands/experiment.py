@@ -102,9 +102,9 @@ def repeating_command(words: Sequence[str], program: str) -> str:
         parser.add_argument(option, option.replace("-", "_").replace("__", "--"))
     for option in FLAGS:
         parser.add_argument(option, action="store_true")
-    taken, remaining = parser.parse_known_args(list(words))
+    parsed, remaining = parser.parse_known_args(list(words))
     for option in PATHS:
-        value = getattr(taken, option.removeprefix("--").replace("-", "_"))
+        value = getattr(parsed, option.removeprefix("--").replace("-", "_"))
         if value is not None:
             absent = option in MAY_BE_NONE and value == "None"
             remaining += [option, value if absent else os.path.realpath(value)]

@@ -102,10 +102,10 @@ class Explore:
                 f"--port got {self.port}, but {error.strerror}; leave it out for a free one"
             ) from error
         with listener:
-            ended = serve(self._model(), listener, self._announce)
-        if ended == signal.SIGINT:
+            signal_number = serve(self._model(), listener, self._announce)
+        if signal_number == signal.SIGINT:
             raise KeyboardInterrupt
-        return 128 + (ended or 0)
+        return 128 + (signal_number or 0)
 
     def _model(self) -> Any:
         from convattn_lab.explorer.model import ExploredModel

@@ -47,17 +47,17 @@ def of_layers(
             f"{name} does not take images of size {image_size} ({shown(str(error))}), but expected "
             "a network of single images; give its --image-size"
         ) from error
-    taken = {
+    shown_layers = {
         key: layer
         for key, layer in layers.items()
         if key in activations and activations[key].ndim == 4
     }
-    if not taken:
+    if not shown_layers:
         raise ValueError(
             f"{name} has no layers of images outside of loops, but expected some; diagnose its "
             "layers one by one"
         )
-    convolution = cache(lambda key: RecoveredConvolution(taken[key]))
+    convolution = cache(lambda key: RecoveredConvolution(shown_layers[key]))
 
     def compare(images: Prepared) -> list[Callable[[], Outputs]]:
         activations = inputs(images)
@@ -65,11 +65,11 @@ def of_layers(
         def of(key: str) -> Callable[[], Outputs]:
             return lambda: convolution(key).beside(activations[key])
 
-        return [of(key) for key in taken]
+        return [of(key) for key in shown_layers]
 
     positional = tuple(
         PositionalLayer(key, layer, (activations[key].shape[1], activations[key].shape[2]))
-        for key, layer in taken.items()
+        for key, layer in shown_layers.items()
     )
     return Source(name, image_size=image_size, positional=positional, compare=compare, **how)
 

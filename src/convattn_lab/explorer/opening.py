@@ -69,9 +69,9 @@ def open_source(
         _require_unset(
             options, f"{path.name} is a converted network, which says its attention itself"
         )
-        asked = None if image_size is None else size
+        requested_size = None if image_size is None else size
         prepare = normaliser(mean or IMAGENET[0], std or IMAGENET[1])
-        return of_network(path.name, restore_network(file), asked, prepare)
+        return of_network(path.name, restore_network(file), requested_size, prepare)
     model = read_attention(file, image_size=image_size, **of_state_dict)
     layer = model.layer
     if layer is not None and (len(layer.patch_size) != 2 or not layer.heads):

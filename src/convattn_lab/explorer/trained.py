@@ -192,8 +192,8 @@ def _operators(model: SelfAttentiveResNet) -> Callable[[Prepared], Iterator[Laye
     calls = Watch(operators).calls
 
     def attended(images: Prepared) -> Iterator[LayerAttention]:
-        for noted in calls.values():
-            noted.clear()
+        for recorded in calls.values():
+            recorded.clear()
         model(jnp.asarray(images))
         for name, module in operators.items():
             operator, inputs = module.operator, calls[name][0].inputs.astype(jnp.float32)
@@ -209,9 +209,9 @@ def _of_scale(name: str, parameters: Any, images: Array) -> LayerAttention:
     space = images.shape[1:3]
     queries = strided_space(space, parameters.stride)
     keys = strided_space(space, parameters.key_stride)
-    asked = np.indices(keys).reshape(2, -1)
+    positions = np.indices(keys).reshape(2, -1)
     step = [s // k for s, k in zip(parameters.stride, parameters.key_stride, strict=True)]
-    which = (asked[0] // step[0]) * queries[1] + asked[1] // step[1]
+    which = (positions[0] // step[0]) * queries[1] + positions[1] // step[1]
 
     def weights(images: Array) -> np.ndarray:
         maps = np.asarray(attention_weights(*attention_scores(parameters, images)), np.float64)

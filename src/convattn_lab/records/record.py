@@ -52,10 +52,10 @@ def record_of(folder: Path, claim: str) -> dict[str, Any]:
         name for name, how in ((PRUNING, pruning), (CONVERSION, conversion)) if how is not None
     ]
     if bool(origins) != (initial is not None):
-        there = " and ".join(origins) or INITIAL
+        present = " and ".join(origins) or INITIAL
         missing = INITIAL if initial is None else f"{PRUNING} or {CONVERSION}"
         raise ValueError(
-            f"{folder} has {there} but no {missing}, so it is not known what it began with; put "
+            f"{folder} has {present} but no {missing}, so it is not known what it began with; put "
             "that file back"
         )
     return {

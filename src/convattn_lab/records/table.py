@@ -166,7 +166,7 @@ def _remarks(run: RunSummary) -> list[str]:
     else:
         epochs = min(run.settings.training.epochs, MAX_EPOCHS_AFTER)
         expected = paper_settings(model.encoding, model.heads, epochs=epochs, rate=0.01)
-        before = [left + gone for left, gone in zip(model.heads, pruning.removed, strict=True)]
+        before = [left + count for left, count in zip(model.heads, pruning.removed, strict=True)]
         source = differences(paper_settings(model.encoding, before), pruning.source["config"])
         remarks += [f"pruned from a run whose {difference}" for difference in source]
         if before != [9] * len(before):

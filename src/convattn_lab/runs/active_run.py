@@ -137,17 +137,17 @@ def begin_run(
     console.print("\n".join(filter(None, (f"run: {folder}", title))))
     with hold_folder(folder):
         check_directory(folder, settings)  # again: nobody else can change it now
-        begun = (folder / CONFIG).exists()
+        exists = (folder / CONFIG).exists()
         _check_initial(directory, initial)
-        initial = directory.read_initial() if begun else initial
+        initial = directory.read_initial() if exists else initial
         if initial is not None:
             nnx.update(model, with_named_arrays(nnx.state(model, nnx.Param), initial))
-            if not begun:
+            if not exists:
                 directory.write_initial(initial)
         metadata = _metadata_of(command, training.seed)
         metadata |= {data_name: data, "initial": directory.initial_digest()}
         _record_metadata(directory, metadata, data_name)
-        if not begun:
+        if not exists:
             directory.write_settings(settings)  # last: without them there is no run
         before = (directory.read_result() or {}).get("status")
         if before == "finished":
@@ -187,9 +187,9 @@ def _check_initial(directory: RunDirectory, initial: dict[str, np.ndarray] | Non
         return
     if initial is None:
         return
-    begun = directory.read_initial() or {}
-    if begun.keys() != initial.keys() or any(
-        not np.array_equal(begun[name], initial[name]) for name in initial
+    stored = directory.read_initial() or {}
+    if stored.keys() != initial.keys() or any(
+        not np.array_equal(stored[name], initial[name]) for name in initial
     ):
         raise ValueError(
             f"{directory.path} holds a run that began with other parameters; take another folder, "
@@ -233,18 +233,18 @@ def _record_metadata(directory: RunDirectory, metadata: dict[str, Any], data_nam
     session = {"started": now, "environment": metadata["environment"], "git": metadata["git"]}
     before: list[dict[str, Any]] = []
     if (directory.path / CONFIG).exists():  # else nothing has begun, whatever lies there
-        begun = directory.read_metadata()
-        if begun[data_name]["sha256"] != metadata[data_name]["sha256"]:
+        stored = directory.read_metadata()
+        if stored[data_name]["sha256"] != metadata[data_name]["sha256"]:
             raise ValueError(
-                f"{directory.path} began on {begun[data_name]['name']}, but the {data_name} are "
+                f"{directory.path} began on {stored[data_name]['name']}, but the {data_name} are "
                 "others now; put the old ones back, or start a new run"
             )
-        if begun.get("initial") != metadata["initial"]:
+        if stored.get("initial") != metadata["initial"]:
             raise ValueError(
                 f"{directory.path / INITIAL} is not the file with which the run began; put the old "
                 "one back, or start a new run"
             )
-        metadata, before = begun, begun.get("sittings", [])
+        metadata, before = stored, stored.get("sittings", [])
     directory.write(RUN, {**metadata, "sittings": [*before, session]})
 
 

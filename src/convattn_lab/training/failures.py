@@ -37,8 +37,8 @@ class CheckpointNotWritten(OSError):
 
     def __init__(self, folder: Path, problem: Exception) -> None:
         code = re.search(r"os_error_code='(\d+)'", str(problem))  # TensorStore's, among its paths
-        said = os.strerror(int(code[1])) if code else getattr(problem, "strerror", None)
-        reason = said or first_line(problem)
+        message = os.strerror(int(code[1])) if code else getattr(problem, "strerror", None)
+        reason = message or first_line(problem)
         super().__init__(
             f"a checkpoint could not be written into {folder} ({reason}); see whether the disk "
             "is full or the folder read-only, then resume: the newest whole checkpoint still stands"

@@ -279,7 +279,7 @@ class _Session:
         """
         lengths = (self.state, self.data, self.steps_per_epoch)
         program = compile_program(self.recipe, self.mesh, *lengths)
-        saved, order, calls, spent, taken = time.monotonic(), program.order(self.state), 1, 0.0, 0
+        saved, order, calls, spent, steps = time.monotonic(), program.order(self.state), 1, 0.0, 0
         calls, _, stop = self._agree(calls, False, signals)
         while self.step < self.steps and not stop:
             left = self.steps_per_epoch - self.step % self.steps_per_epoch
@@ -291,12 +291,12 @@ class _Session:
             calls = max(1, min(self.steps_per_epoch, int(SECONDS_PER_CALL / passed * count)))
             if self.log is not None:
                 self.log.losses(self.step + 1, losses.tolist())
-            self.step, spent, taken = self.step + count, spent + passed, taken + count
+            self.step, spent, steps = self.step + count, spent + passed, steps + count
             progress.advanced(self.step, float(losses[-1]))
             due = time.monotonic() - saved >= 60 * self.settings.checkpoint_minutes
             if count == left:
-                line = self._end_epoch(taken * self.settings.batch_size / spent)
-                spent, taken = 0.0, 0
+                line = self._end_epoch(steps * self.settings.batch_size / spent)
+                spent, steps = 0.0, 0
                 if self.log is not None:
                     self.log.write(line)
                 progress.epoch(line)
@@ -309,9 +309,9 @@ class _Session:
 
     def _agree(self, calls: int, due: bool, signals: list[int]) -> tuple[int, bool, str | None]:
         """What the first process's clock says, and a signal that any process has got."""
-        said = gather(calls, due, signals[0] if signals else 0)
-        number = int(said[:, 2].max())
-        return int(said[0, 0]), bool(said[0, 1]), signal.Signals(number).name if number else None
+        votes = gather(calls, due, signals[0] if signals else 0)
+        number = int(votes[:, 2].max())
+        return int(votes[0, 0]), bool(votes[0, 1]), signal.Signals(number).name if number else None
 
     def _save(self) -> None:
         self._check_state()

@@ -225,11 +225,11 @@ class Mixings(Recording):
         """The convolution in one run, and attention in the other."""
         convolution, attention = self.convolutions[number], self.attentions[number]
         right = attention(tokens)
-        wrong = attention_bound(attention, convolution, tokens, self.conversion)
+        construction_error = attention_bound(attention, convolution, tokens, self.conversion)
         with jax.enable_x64(True):
             wide = float64_mixing(convolution)
             rounded = np.asarray(convolution_rounding(wide, jnp.asarray(tokens, jnp.float64)))
-        allowed = (wrong + rounded) * INFLATION
+        allowed = (construction_error + rounded) * INFLATION
         abs_diff = np.abs(np.asarray(right, np.float64) - np.asarray(convolved.right, np.float64))
         with np.errstate(divide="ignore", invalid="ignore"):
             fractions = np.where(abs_diff == 0, 0.0, abs_diff / allowed)

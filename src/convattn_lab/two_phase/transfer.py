@@ -126,7 +126,7 @@ rngs=nnx.Rngs(1))
     )
     structure, shape_state = nnx.split(shapes)
     convolutions: list[Any] = [layer.mixing for layer in phase_one.layers]
-    begun: dict[tuple[Any, ...], Any] = dict(nnx.to_flat_state(nnx.state(phase_one, nnx.Param)))
+    source: dict[tuple[Any, ...], Any] = dict(nnx.to_flat_state(nnx.state(phase_one, nnx.Param)))
     mixed = [
         _converted_mixing(
             mixing.kernel[...],
@@ -147,8 +147,8 @@ rngs=nnx.Rngs(1))
     for path, shape in nnx.to_flat_state(shape_state):
         if "mixing" in path:
             array = mixed[int(str(path[1]))][str(path[-1])]
-        elif path in begun:
-            array = jnp.array(begun[path][...], copy=True)
+        elif path in source:
+            array = jnp.array(source[path][...], copy=True)
         else:  # a learned projection begins as the identity, where there was none before
             array = jnp.eye(*shape.shape) if len(shape.shape) == 2 else jnp.zeros(shape.shape)
         filled.append((path, shape.replace(array)))

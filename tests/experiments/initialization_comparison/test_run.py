@@ -123,10 +123,10 @@ def test_the_command_goes_on_past_runs_that_diverge_or_are_held(
     words, folder = ["--quick", "--output-dir", str(tmp_path)], tmp_path / "quick"
     with hold_folder(folder / "runs" / first):
         assert main(words) == 0
-    said = capsys.readouterr().out
-    assert f"{first}: another process runs it" in said
-    assert f"{diverging}: diverged" in said
-    assert "runs of other processes: 1; repeat the command" in said
+    output = capsys.readouterr().out
+    assert f"{first}: another process runs it" in output
+    assert f"{diverging}: diverged" in output
+    assert "runs of other processes: 1; repeat the command" in output
     assert read_results(folder).keys() == {diverging, locked}
     assert read_results(folder)[diverging].snapshots[0].score_gradient is None
     times = {path: path.stat().st_mtime_ns for path in folder.glob("*.json")}

@@ -111,11 +111,11 @@ def test_gains_are_printed_seed_by_seed(capsys):
         results=[SimpleNamespace(snapshots=[shot, shot])] * 2,
     )
     print_networks({0: record(0, 0.41), 1: record(1, 0.43)}, [row], Console(width=200))
-    said = capsys.readouterr().out
-    assert "the CNN: 42.0 ±" in said
-    assert "trained on less before: +3.0 ±" in said
-    assert "trained on less the CNN: +2.0 ±" in said
-    assert "layer 2: 0.90 → 0.90" in said
+    output = capsys.readouterr().out
+    assert "the CNN: 42.0 ±" in output
+    assert "trained on less before: +3.0 ±" in output
+    assert "trained on less the CNN: +2.0 ±" in output
+    assert "layer 2: 0.90 → 0.90" in output
 
 
 @pytest.fixture

@@ -95,8 +95,8 @@ def test_the_command_on_record_repeats_it_elsewhere(words, expected) -> None:
 def test_wrong_use_exits_2_and_says_why(words, message, capsys, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(words, configs=CONFIGS) == 2
-    said = " ".join(re.sub(r"[│╭╮╰╯─]", " ", capsys.readouterr().err).split())
-    assert message in said
+    output = " ".join(re.sub(r"[│╭╮╰╯─]", " ", capsys.readouterr().err).split())
+    assert message in output
     assert list(tmp_path.iterdir()) == []
 
 

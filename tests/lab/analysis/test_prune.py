@@ -94,9 +94,9 @@ def test_heads_are_removed_the_rest_is_trained_on_and_all_is_recorded(
         with pytest.raises(KeyboardInterrupt):
             prune_run(path, folder, **options)
     # What was pruned is on record before the training begins.
-    begun = new.read_pruning()
-    assert begun["after"] is None
-    assert 0 <= begun["pruned"] <= 1
+    pruning = new.read_pruning()
+    assert pruning["after"] is None
+    assert 0 <= pruning["pruned"] <= 1
     result = prune_run(path, folder, **options)
     assert result.to_json() == {
         "source": {
@@ -109,7 +109,7 @@ def test_heads_are_removed_the_rest_is_trained_on_and_all_is_recorded(
         "removed": [2],
         "epochs_before": 1,
         "before": outcome.test_accuracy,
-        "pruned": begun["pruned"],
+        "pruned": pruning["pruned"],
         "after": new.read_result()["test_accuracy"],
     }
     assert new.read_pruning() == result.to_json()

@@ -97,7 +97,7 @@ def test_another_host_or_origin_is_refused(served) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "code", "said"),
+    ("path", "code", "message"),
     [
         (ASK.format("s0", 2, 0, 0), 404, "layer=2, but expected 0 to 1"),
         (ASK.format("s0", 0, 2, 0), 404, "query=(2, 0), but expected a row of 0 to 1"),
@@ -110,9 +110,9 @@ def test_another_host_or_origin_is_refused(served) -> None:
         ("api/image?image=../../etc/passwd", 404, "image='../../etc/passwd'"),
     ],
 )
-def test_what_the_model_does_not_have(served, path, code, said) -> None:
+def test_what_the_model_does_not_have(served, path, code, message) -> None:
     answer = served.ask(path)
-    assert (answer.code, said in answer.content["error"]) == (code, True), answer.content
+    assert (answer.code, message in answer.content["error"]) == (code, True), answer.content
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
@@ -133,7 +133,7 @@ def test_a_picture_is_taken(served, vit) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "code", "said"),
+    ("content", "code", "message"),
     [
         (b"", 422, "0 bytes, but expected 1 to"),
         (b"no picture at all", 422, "cannot be read as a picture"),
@@ -146,10 +146,10 @@ def test_a_picture_is_taken(served, vit) -> None:
         (bytes(MAX_BYTES + 1), 413, "more than 8,388,608 bytes"),
     ],
 )
-def test_what_is_no_picture_or_too_large_is_refused(served, vit, content, code, said) -> None:
+def test_what_is_no_picture_or_too_large_is_refused(served, vit, content, code, message) -> None:
     before = len(vit._pictures)
     answer = served.ask("api/image", "POST", content)
-    assert (answer.code, said in answer.content["error"]) == (code, True), answer.content
+    assert (answer.code, message in answer.content["error"]) == (code, True), answer.content
     assert len(vit._pictures) == before
 
 

@@ -78,9 +78,9 @@ def test_folding_changes_rounding_alone():
     value, gradient = losses("quadratic", True)
     other, unfolded = losses("quadratic", False)
     assert_within(value, other, CLOSE * float(other))
-    for got, expected in zip(*map(jax.tree.leaves, (gradient, unfolded)), strict=True):
+    for actual, expected in zip(*map(jax.tree.leaves, (gradient, unfolded)), strict=True):
         largest = np.abs(np.asarray(expected)).max()
-        assert_within(got, expected, CLOSE * (1 + largest) + 2.0**-23 * largest)
+        assert_within(actual, expected, CLOSE * (1 + largest) + 2.0**-23 * largest)
 
 
 @pytest.mark.parametrize("encoding", ["quadratic", "content"])

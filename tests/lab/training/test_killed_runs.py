@@ -100,7 +100,7 @@ def test_killed_at_random_moments(tmp_path, cache_folder, uninterrupted, seed):
     draw = random.Random(seed)
     reached, kills = [], []
     for kill in ("steps", "writing", "time", "writing"):
-        begun = newest(tmp_path)
+        first = newest(tmp_path)
         further, seconds = draw.randint(1, STEPS // 5), draw.uniform(0.0, 2.0)
         with training_process(tmp_path, cache_folder) as process:
             started = time.monotonic()
@@ -108,7 +108,7 @@ def test_killed_at_random_moments(tmp_path, cache_folder, uninterrupted, seed):
                 if kill == "time":
                     time.sleep(seconds)
                     break
-                advanced = newest(tmp_path) - begun >= further
+                advanced = newest(tmp_path) - first >= further
                 if advanced and (kill == "steps" or is_writing(tmp_path)):
                     break
                 assert time.monotonic() - started < 60

@@ -42,14 +42,14 @@ def trained(tmp_path_factory, pictures):
         patched.setattr(pipeline, "launch", first_alone)
         with pytest.raises(KeyboardInterrupt):
             run_two_phase(settings, folder, command="a command")
-    begun = RunDirectory(folder / "phase2").read_conversion()
+    conversion = RunDirectory(folder / "phase2").read_conversion()
     before = read_metrics(folder / "phase1")
     summary = run_two_phase(settings, folder, command="another command")
-    return folder, settings, summary, begun, before
+    return folder, settings, summary, conversion, before
 
 
 def test_a_pipeline_goes_on_where_it_stopped(trained) -> None:
-    folder, settings, summary, begun, before = trained
+    folder, settings, summary, conversion, before = trained
     stored = read_json(folder / "two_phase.json")
     assert two_phase_from_json(stored["settings"]) == settings
     assert stored["command"] == "a command"
@@ -57,7 +57,7 @@ def test_a_pipeline_goes_on_where_it_stopped(trained) -> None:
     assert read_metrics(folder / "phase1") == before  # not trained again
     stored = RunDirectory(folder / "phase2").read_conversion()
     for field in ("source", "conversion", "check", "test", "gradients"):
-        assert stored[field] == begun[field] == json.loads(json.dumps(stored[field]))
+        assert stored[field] == conversion[field] == json.loads(json.dumps(stored[field]))
     assert [summary[name]["epochs"] for name in ("phase_one", "phase_two")] == [1, 1]
 
 
