@@ -7,7 +7,7 @@ Command   python experiments/bench.py [--sizes 8 16 …] [--dims 400 64] [--batc
 Expected  the list of targets at the end, each met or missed with its figure
 Cost      tens of minutes on two cores; --quick takes about two
 
-On every case and size all contestants are compiled and warmed up; then they take turns, and the
+On every case and size all implementations are compiled and warmed up; then they take turns, and the
 median of the turns is printed. Contestants: every back end that serves the layer, `auto` (which
 chooses among them), the plain dense layer in JAX, `lax.conv_general_dilated` with the 9·D·D weights
 of a 3 × 3 kernel (the floor), on the quadratic encoding also a layer whose centres stand on a grid,
@@ -92,30 +92,30 @@ def arguments() -> argparse.ArgumentParser:
         "--memory-only",
         nargs=4,
         metavar=("CASE", "SIDE", "D", "NAME"),
-        help="print by how much one contestant raises this process's resident memory",
+        help="print by how much one implementation raises this process's resident memory",
     )
     return parser
 
 
-def settings_from(given: argparse.Namespace) -> Settings:
+def settings_from(args: argparse.Namespace) -> Settings:
     """The settings that the options ask for; what --quick sets an option overrides."""
-    chosen: dict[str, Any] = dict(QUICK) if given.quick else {}
+    chosen: dict[str, Any] = dict(QUICK) if args.quick else {}
     for name in ("sizes", "dims"):
-        if getattr(given, name) is not None:
-            chosen[name] = tuple(getattr(given, name))
-    if given.turns is not None:
-        chosen["turns"] = given.turns
-    if given.no_resident or given.quick:
+        if getattr(args, name) is not None:
+            chosen[name] = tuple(getattr(args, name))
+    if args.turns is not None:
+        chosen["turns"] = args.turns
+    if args.no_resident or args.quick:
         chosen["resident_from"] = None
     return Settings(
-        batch=given.batch,
-        dtype=given.dtype,
-        precision=given.precision or ("highest" if given.dtype == "float32" else "default"),
-        memory_limit=given.memory_limit * GIB,
-        time_limit=given.time_limit,
-        back_ends=None if given.backends is None else tuple(given.backends),
-        cases=None if given.cases is None else tuple(given.cases),
-        quick=given.quick,
+        batch=args.batch,
+        dtype=args.dtype,
+        precision=args.precision or ("highest" if args.dtype == "float32" else "default"),
+        memory_limit=args.memory_limit * GIB,
+        time_limit=args.time_limit,
+        back_ends=None if args.backends is None else tuple(args.backends),
+        cases=None if args.cases is None else tuple(args.cases),
+        quick=args.quick,
         **chosen,
     )
 
@@ -147,13 +147,13 @@ def record(
 
 def over_convolution(rows: Iterable[Row]) -> list[tuple[float, float, float] | None]:
     """Of each row the quartiles of its time over the convolution's, where both were timed."""
-    rows, found = list(rows), []
+    rows, ratios = list(rows), []
     groups = by_group(row for row in rows if row.skipped is None)
     for row in rows:
         floor = groups.get(row.group, {}).get("lax.conv")
         known = floor is not None and row.skipped is None
-        found.append(ratio(row, floor) if known and floor is not None else None)
-    return found
+        ratios.append(ratio(row, floor) if known and floor is not None else None)
+    return ratios
 
 
 def earlier(path: Path, settings: Settings) -> tuple[list[Row], dict[str, float] | None]:
@@ -165,48 +165,48 @@ def earlier(path: Path, settings: Settings) -> tuple[list[Row], dict[str, float]
     if not path.exists():
         return [], None
     try:
-        held = json.loads(path.read_text("utf-8"))
-        same = held["settings"] == json.loads(json.dumps(vars(settings)))
-        rows = [row_from_json(row) for row in held["rows"]]
+        content = json.loads(path.read_text("utf-8"))
+        same = content["settings"] == json.loads(json.dumps(vars(settings)))
+        rows = [row_from_json(row) for row in content["rows"]]
     except (ValueError, KeyError, TypeError) as error:
         raise UsageError(f"{path} is damaged ({error!r}); delete it to begin anew") from error
     if not same:
         raise UsageError(f"{path} holds a run with other settings; give its options, or delete it")
-    return rows, held.get("peak")
+    return rows, content.get("peak")
 
 
 def main() -> None:
     """Measure, print, and write what is asked for; the JSON file grows with every round."""
     parser = arguments()
-    given = parser.parse_args()
-    settings = settings_from(given)
-    if given.memory_only is not None:
-        case, side, features, name = given.memory_only
+    args = parser.parse_args()
+    settings = settings_from(args)
+    if args.memory_only is not None:
+        case, side, features, name = args.memory_only
         print(json.dumps({"resident": resident_of(case, int(side), int(features), name, settings)}))
         return
-    json_path, plot_path = given.json, given.plot
-    if given.output_dir is not None:
-        given.output_dir.mkdir(parents=True, exist_ok=True)
-        json_path = json_path or given.output_dir / "bench.json"
-        plot_path = plot_path or given.output_dir / "bench.png"
+    json_path, plot_path = args.json, args.plot
+    if args.output_dir is not None:
+        args.output_dir.mkdir(parents=True, exist_ok=True)
+        json_path = json_path or args.output_dir / "bench.json"
+        plot_path = plot_path or args.output_dir / "bench.png"
     if plot_path is not None:
         file_format = plot_path.suffix.removeprefix(".")
         if file_format not in PLOT_FORMATS:
             parser.error(f"--plot {plot_path}, but the name should end in .png or .svg")
         if find_spec("matplotlib") is None:
             parser.error("--plot needs matplotlib; pip install matplotlib, or leave --plot out")
-    if given.resume and json_path is None:
+    if args.resume and json_path is None:
         parser.error("--resume goes on with a file: give --json or --output-dir too")
     console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
-    resumed = given.resume and json_path is not None
+    resumed = args.resume and json_path is not None
     rows, reached = earlier(json_path, settings) if resumed else ([], None)
     reached = reached or peak(settings, time.perf_counter)
-    said: set[tuple[str, str, str]] = set()
+    reported: set[tuple[str, str, str]] = set()
     for measured in rounds(settings, list(rows)):
         rows += measured
-        print_round(console, measured, said)
+        print_round(console, measured, reported)
         if json_path is not None:
-            content = json.dumps(record(rows, settings, given.date, reached), indent=1) + "\n"
+            content = json.dumps(record(rows, settings, args.date, reached), indent=1) + "\n"
             write_file(json_path, content.encode())
     growth = growths(rows)
     print_summary(console, rows, growth, targets(rows, growth, settings.batch))

@@ -25,7 +25,7 @@ KINDS = ("dense", "sparse", "shift")
 START = Work(0.02e-9, 1e-9, 0.3e-9, 1e-9, 1e-9, 0.5e-9)
 
 
-def drawn_shape(rng: np.random.Generator, kind: str) -> Shape:
+def random_shape(rng: np.random.Generator, kind: str) -> Shape:
     """A shape with sizes uniform in their logarithms."""
 
     def size(low: int, high: int) -> int:
@@ -50,9 +50,9 @@ def main() -> None:
     rng = np.random.default_rng(options.seed)
     works: list[Work] = []
     times: list[float] = []
-    kept = 0
-    while kept < options.shapes:
-        shape = drawn_shape(rng, KINDS[kept % 3])
+    count = 0
+    while count < options.shapes:
+        shape = random_shape(rng, KINDS[count % 3])
         if shape.size * shape.inputs * shape.outputs > 2e6 and shape.kind != "shift":
             continue
         arguments = operands(shape, rng)
@@ -60,21 +60,21 @@ def main() -> None:
         products = sorted(steps.products + steps.entries for steps in work.values())
         if not 3e5 < products[1] < 2e8 or products[2] > 2e9:
             continue
-        kept += 1
+        count += 1
         for order, seconds in measure(arguments, turns=7).items():
             works.append(work[order])
             times.append(min(seconds))
-        print(f"{kept} {shape}", flush=True)
+        print(f"{count} {shape}", flush=True)
     steps, measured = np.array(works), np.log(times)
 
     def residual(logarithms: np.ndarray) -> np.ndarray:
         return np.log(steps @ np.exp(logarithms[1:]) + np.exp(logarithms[0])) - measured
 
     start = np.log([1e-5, *START])
-    found = np.exp(least_squares(residual, start, loss="soft_l1", bounds=(-30, 0)).x)
-    print(f"\noverhead of a call: {found[0] * 1e6:.1f} μs")
-    for name, fitted, stored in zip(Work._fields, found[1:], SECONDS, strict=True):
-        ratios = f"{fitted / found[1]:.1f} (stored {stored / SECONDS.products:.1f})"
+    solution = np.exp(least_squares(residual, start, loss="soft_l1", bounds=(-30, 0)).x)
+    print(f"\noverhead of a call: {solution[0] * 1e6:.1f} μs")
+    for name, fitted, stored in zip(Work._fields, solution[1:], SECONDS, strict=True):
+        ratios = f"{fitted / solution[1]:.1f} (stored {stored / SECONDS.products:.1f})"
         print(f"{name:<13}{fitted * 1e9:8.3f} ns, in products {ratios}")
 
 

@@ -50,7 +50,7 @@ class LayerChoices:
     errors: tuple[float, ...]
 
     @property
-    def most(self) -> int:
+    def max_heads(self) -> int:
         """K²."""
         return len(self.layers)
 
@@ -66,13 +66,13 @@ def choices_of(
 
     >>> import jax.numpy as jnp, convattn as ca
     >>> kernel = jnp.zeros((3, 3, 1, 1)).at[1, :, 0, 0].set(jnp.array([1.0, 0.0, -1.0]))
-    >>> found = choices_of({"edge": kernel}, {"edge": ca.conv_to_attention(kernel)})["edge"]
-    >>> found.most, round(found.errors[0], 3), found.errors[1] < 1e-6
+    >>> choice = choices_of({"edge": kernel}, {"edge": ca.conv_to_attention(kernel)})["edge"]
+    >>> choice.max_heads, round(choice.errors[0], 3), choice.errors[1] < 1e-6
     (9, 0.5, True)
     """
-    found: dict[str, LayerChoices] = {}
-    for name, given in kernels.items():
-        kernel, exact = np.asarray(given), layers[name]
+    choices_of_layers: dict[str, LayerChoices] = {}
+    for name, weights in kernels.items():
+        kernel, exact = np.asarray(weights), layers[name]
         size = float((kernel.astype(np.float64) ** 2).sum()) or 1.0
         choices: list[AttentionLayer] = []
         errors: list[float] = []
@@ -83,8 +83,8 @@ def choices_of(
                 layer, error = choices[-1], errors[-1]
             choices.append(replace(layer, stride=exact.stride, padding=exact.padding))
             errors.append(error)
-        found[name] = LayerChoices(tuple(choices), tuple(errors))
-    return found
+        choices_of_layers[name] = LayerChoices(tuple(choices), tuple(errors))
+    return choices_of_layers
 
 
 def distribute(choices: Mapping[str, LayerChoices], heads: int) -> dict[str, int]:
@@ -100,19 +100,19 @@ def distribute(choices: Mapping[str, LayerChoices], heads: int) -> dict[str, int
         raise ValueError(
             f"heads={heads}, but there are {len(choices)} layers, each with one or more"
         )
-    given = dict.fromkeys(choices, 1)
+    budgets = dict.fromkeys(choices, 1)
     left = heads - len(choices)
     while True:
         steps = []
-        for name, now in given.items():
+        for name, now in budgets.items():
             errors = choices[name].errors
-            for more in range(1, min(left, choices[name].most - now) + 1):
+            for more in range(1, min(left, choices[name].max_heads - now) + 1):
                 gain = (errors[now - 1] - errors[now + more - 1]) / more
                 steps.append((gain, name, more))
         gain, name, more = max(steps, key=lambda step: step[0], default=(0.0, "", 0))
         if gain <= 0:
-            return given
-        given[name] += more
+            return budgets
+        budgets[name] += more
         left -= more
 
 
@@ -125,7 +125,8 @@ def compress(
         heads: By name; more than K² count as K².
     """
     return {
-        name: choice.layers[min(heads[name], choice.most) - 1] for name, choice in choices.items()
+        name: choice.layers[min(heads[name], choice.max_heads) - 1]
+        for name, choice in choices.items()
     }
 
 
@@ -166,35 +167,41 @@ def accuracies(run: Any, model: Any, budgets: Sequence[int]) -> Iterator[Compres
     layers, apply, _ = attention_of(function, jnp.asarray(test.images[:1]))
     choices = choices_of(kernels, layers)
 
-    def judged(rule: str, budget: int, heads: dict[str, int], own: Any, error: float) -> Compressed:
+    def compressed(
+        rule: str, budget: int, heads: dict[str, int], own: Any, error: float
+    ) -> Compressed:
         logits = logits_of(lambda images: apply(own, images), test.images)
         correct = int((logits.argmax(axis=1) == test.labels).sum())
         return Compressed(rule, budget, sum(heads.values()), heads, correct, len(test), error)
 
     for budget in budgets:
-        even = {name: min(budget, choice.most) for name, choice in choices.items()}
-        found = judged(EVEN, budget, even, compress(choices, even), _mean_error(choices, even))
-        yield found
+        even = {name: min(budget, choice.max_heads) for name, choice in choices.items()}
+        row = compressed(EVEN, budget, even, compress(choices, even), _mean_error(choices, even))
+        yield row
         heads = distribute(choices, sum(even.values()))
         if heads == even:
-            yield replace(found, rule=DISTRIBUTED)
+            yield replace(row, rule=DISTRIBUTED)
             continue
         error = _mean_error(choices, heads)
-        yield judged(DISTRIBUTED, budget, heads, compress(choices, heads), error)
+        yield compressed(DISTRIBUTED, budget, heads, compress(choices, heads), error)
     exact = {name: layer.heads for name, layer in layers.items()}
-    yield judged(EXACT, max(exact.values()), exact, layers, 0.0)
+    yield compressed(EXACT, max(exact.values()), exact, layers, 0.0)
 
 
 def _mean_error(choices: Mapping[str, LayerChoices], heads: Mapping[str, int]) -> float:
     return float(np.mean([choices[name].errors[count - 1] for name, count in heads.items()]))
 
 
-def draw_compression(found: Sequence[Compressed], title: str, trained: float) -> Any:
+def draw_compression(networks: Sequence[Compressed], title: str, trained: float) -> Any:
     """A figure: the fraction of test images that are classified correctly against heads in all."""
     figure = new_figure(6, 4, title=title)
     axes = figure.add_subplot()
     for rule, mark in ((EVEN, "o-"), (DISTRIBUTED, "s--"), (EXACT, "*")):
-        points = [(each.heads, each.correct / each.images) for each in found if each.rule == rule]
+        points = [
+            (network.heads, network.correct / network.images)
+            for network in networks
+            if network.rule == rule
+        ]
         axes.plot(*np.array(points).T, mark, label=rule, gid=rule.split()[0])
     axes.axhline(trained, linewidth=0.8, color="black", label="as trained")
     axes.set(xlabel="heads of all layers", ylabel="accuracy on the test images", ylim=(0, 1))
@@ -211,10 +218,13 @@ def compress_run(path: Path, folder: Path, budgets: Sequence[int] = tuple(range(
     """
     run, model, recorded = finished_resnet(path)
     folder.mkdir(parents=True, exist_ok=True)  # before the work, in case it cannot be
-    found = []
-    for each in accuracies(run, model, budgets):
-        print(f"{each.rule}, {each.heads} heads: {each.correct} of {each.images}", flush=True)
-        found.append(each)
+    networks = []
+    for network in accuracies(run, model, budgets):
+        print(
+            f"{network.rule}, {network.heads} heads: {network.correct} of {network.images}",
+            flush=True,
+        )
+        networks.append(network)
     title = (
         f"{path.resolve().name}: convolutions as attention with fewer heads, {run.dataset.title}"
     )
@@ -222,10 +232,10 @@ def compress_run(path: Path, folder: Path, budgets: Sequence[int] = tuple(range(
         "schema": 1,
         "run": str(path),
         "as_trained": recorded,
-        "networks": [asdict(each) for each in found],
+        "networks": [asdict(network) for network in networks],
     }
     write_json(folder / "compression.json", document)
-    for picture in save_picture(draw_compression(found, title, recorded), folder, "compression"):
+    for picture in save_picture(draw_compression(networks, title, recorded), folder, "compression"):
         print(picture)
     return SUCCESS
 

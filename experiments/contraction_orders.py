@@ -126,8 +126,8 @@ def measure(arguments: tuple[Any, ...], turns: int = TURNS) -> dict[str, list[fl
             for _ in range(repeats[order]):
                 result = functions[order](*arguments)
             result.block_until_ready()
-            taken = (time.perf_counter() - start) / repeats[order]
-            seconds[order] = [*seconds[order], taken] if turn else [taken]
+            elapsed = (time.perf_counter() - start) / repeats[order]
+            seconds[order] = [*seconds[order], elapsed] if turn else [elapsed]
     return seconds
 
 
@@ -140,16 +140,16 @@ def run() -> list[dict[str, Any]]:
     for shape in fifty_shapes():
         arguments = operands(shape, rng)
         seconds = measure(arguments)
-        least = {order: min(turns) for order, turns in seconds.items()}
-        fastest = min(least, key=least.__getitem__)
+        shortest = {order: min(turns) for order, turns in seconds.items()}
+        fastest = min(shortest, key=shortest.__getitem__)
         chosen = cheapest_order(*shape[:5], arguments[1])
         row = {
             **shape._asdict(),
             "median_seconds": {order: statistics.median(t) for order, t in seconds.items()},
-            "least_seconds": least,
+            "least_seconds": shortest,
             "chosen": chosen,
             "fastest": fastest,
-            "regret": least[chosen] / least[fastest],
+            "regret": shortest[chosen] / shortest[fastest],
         }
         rows.append(row)
         print(
@@ -183,18 +183,18 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="where to write times, choices and the summary")
     path = parser.parse_args().json
     rows = run()
-    found = summary(rows)
+    totals = summary(rows)
     print("\nchosen \\ fastest" + "".join(f"{order:>17}" for order in ORDERS))
-    for chosen, counts in found["confusion"].items():
+    for chosen, counts in totals["confusion"].items():
         print(f"{chosen:<16}" + "".join(f"{counts[order]:>17}" for order in ORDERS))
-    count = found["shapes"]
-    print(f"\nfastest or within 5 % of it: {found['within_5_percent']} of {count}", end="")
-    print(f" ({found['within_5_percent'] / count:.0%}); strictly the fastest: {found['strict']}")
-    print(f"time of the choice over the fastest: mean {found['mean_regret']:.3f}", end="")
-    print(f", largest {found['largest_regret']:.2f}")
+    count = totals["shapes"]
+    print(f"\nfastest or within 5 % of it: {totals['within_5_percent']} of {count}", end="")
+    print(f" ({totals['within_5_percent'] / count:.0%}); strictly the fastest: {totals['strict']}")
+    print(f"time of the choice over the fastest: mean {totals['mean_regret']:.3f}", end="")
+    print(f", largest {totals['largest_regret']:.2f}")
     if path:
         environment = {"jax": jax.__version__, "device": str(jax.devices()[0].device_kind)}
-        record = {"environment": environment, "summary": found, "shapes": rows}
+        record = {"environment": environment, "summary": totals, "shapes": rows}
         path.write_text(json.dumps(record, indent=1) + "\n")
 
 

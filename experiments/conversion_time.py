@@ -28,16 +28,16 @@ def main() -> None:
     parser.add_argument("--kernel-size", type=int, choices=(3, 5), default=5)
     parser.add_argument("--kind", choices=("limit", "exact"), default="exact")
     parser.add_argument("--turns", type=int, default=3)
-    given = parser.parse_args()
+    args = parser.parse_args()
 
-    settings, how = cmhsa(given.kernel_size, "convolution"), ConversionSettings(given.kind)
+    settings, how = cmhsa(args.kernel_size, "convolution"), ConversionSettings(args.kind)
     one = VisionTransformer(settings, classes=100, image_size=(224, 224), rngs=nnx.Rngs(0))
-    for turn in range(1, given.turns + 1):
+    for turn in range(1, args.turns + 1):
         clock, processor = time.monotonic(), time.process_time()
         two = transfer(one, phase_two_settings(settings, how), how, rngs=nnx.Rngs(turn))
         jax.block_until_ready(nnx.state(two))
         clock, processor = time.monotonic() - clock, time.process_time() - processor
-        count = sum(part.size for part in jax.tree.leaves(nnx.state(two, nnx.Param)))
+        count = sum(leaf.size for leaf in jax.tree.leaves(nnx.state(two, nnx.Param)))
         print(
             f"turn {turn}: {two.settings.heads} heads, {count:,} parameters: {clock:.1f} s by the "
             f"clock, {processor:.1f} s of processor time"

@@ -89,18 +89,18 @@ class Layer(NamedTuple):
         return TokenGrid(self.images.shape[1:3], self.layer.ring)
 
 
-def made(case: str, dtype: str, batch: int) -> Layer:
+def make_layer(case: str, dtype: str, batch: int) -> Layer:
     """A layer whose every number is one of the dtype."""
     settings = Settings(batch=batch, dtype="float32")
     layer = CASES[case](SIDE, FEATURES, settings)
     images = layers.images(SIDE, FEATURES, settings)
-    cotangent = layers.drawn(images.shape, 1.0, 9, jnp.dtype("float32"))
+    cotangent = layers.normal(images.shape, 1.0, 9, jnp.dtype("float32"))
     return Layer(*jax.tree.map(lambda leaf: leaf.astype(dtype), (layer, images, cotangent)))
 
 
-def results(given: Layer, back_end: str, precision: str = "highest") -> tuple[Any, Any]:
+def results(setup: Layer, back_end: str, precision: str = "highest") -> tuple[Any, Any]:
     """Values, and the gradients of layer and images."""
-    windows = everything(given) if back_end == "windowed" else None
+    windows = everything(setup) if back_end == "windowed" else None
 
     @jax.jit
     def run(layer: AttentionLayer, images: Array, cotangent: Array) -> tuple[Any, Any]:
@@ -112,121 +112,126 @@ def results(given: Layer, back_end: str, precision: str = "highest") -> tuple[An
         values, pull_back = jax.vjp(apply, layer, images)
         return values, pull_back(cotangent)
 
-    return run(*given)
+    return run(*setup)
 
 
-def everything(given: Layer) -> tuple[Window, ...]:
+def everything(setup: Layer) -> tuple[Window, ...]:
     """Windows that leave nothing out."""
-    axes = tuple((shifts.start, shifts.stop - 1) for shifts in given.grid.shift_ranges)
-    return (axes,) * given.layer.heads
+    axes = tuple((shifts.start, shifts.stop - 1) for shifts in setup.grid.shift_ranges)
+    return (axes,) * setup.layer.heads
 
 
-def serving(given: Layer) -> list[str]:
+def serving(setup: Layer) -> list[str]:
     """The back ends that serve it."""
-    options = {"windowed": AttentionOptions(windows=everything(given))}
+    options = {"windowed": AttentionOptions(windows=everything(setup))}
     return [
         name
         for name, back_end in BACK_ENDS.items()
-        if back_end.refusal(given.layer, given.grid, options.get(name, AttentionOptions())) is None
+        if back_end.refusal(setup.layer, setup.grid, options.get(name, AttentionOptions())) is None
     ]
 
 
-def judged(
-    place: tuple[str, str, str, str], found: Any, expected: Any, allowed: Any, *, asked: bool = True
+def compare(
+    labels: tuple[str, str, str, str],
+    values: Any,
+    expected: Any,
+    allowed: Any,
+    *,
+    asked: bool = True,
 ) -> Check:
     """Whether every number is within its bound.
 
     Args:
-        place: Case, back end, dtype, and what is compared.
-        found, expected, allowed: Trees of the same structure.
+        labels: Case, back end, dtype, and what is compared.
+        values, expected, allowed: Trees of the same structure.
         asked: Whether they have to be.
 
-    >>> place = ("a", "dense", "float32", "values")
-    >>> judged(place, [1.0, 2.0], [1.0, 2.5], [0.1, 1.0])[4:]
+    >>> labels = ("a", "dense", "float32", "values")
+    >>> compare(labels, [1.0, 2.0], [1.0, 2.5], [0.1, 1.0])[4:]
     (0.5, 0.2, 0.5, True)
-    >>> judged(place, [1.0, float("nan")], [1.0, 2.5], [0.1, 1.0]).passed
+    >>> compare(labels, [1.0, float("nan")], [1.0, 2.5], [0.1, 1.0]).passed
     False
     """
-    difference = largest = share = 0.0
-    for got, right, bound in zip(*map(jax.tree.leaves, (found, expected, allowed)), strict=True):
+    difference = largest = of_bound = 0.0
+    for value, right, bound in zip(*map(jax.tree.leaves, (values, expected, allowed)), strict=True):
         right, bound = np.asarray(right, np.float64), np.asarray(bound, np.float64)
-        apart = np.abs(np.asarray(got).astype(np.float64) - right)
-        apart = np.where(np.isnan(apart), np.inf, apart)
-        difference = max(difference, float(apart.max(initial=0)))
+        abs_diff = np.abs(np.asarray(value).astype(np.float64) - right)
+        abs_diff = np.where(np.isnan(abs_diff), np.inf, abs_diff)
+        difference = max(difference, float(abs_diff.max(initial=0)))
         largest = max(largest, float(np.abs(right).max(initial=0)))
-        taken = np.where(apart > 0, apart / np.where(bound > 0, bound, 1e-300), 0.0)
-        share = max(share, float(taken.max(initial=0)))
-    passed = share <= 1 if asked else None
-    return Check(*place, difference, difference / max(largest, 1e-300), share, passed)
+        fractions = np.where(abs_diff > 0, abs_diff / np.where(bound > 0, bound, 1e-300), 0.0)
+        of_bound = max(of_bound, float(fractions.max(initial=0)))
+    passed = of_bound <= 1 if asked else None
+    return Check(*labels, difference, difference / max(largest, 1e-300), of_bound, passed)
 
 
-def reference(given: Layer) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+def reference(setup: Layer) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
     """What float64 gives on the CPU, and the bounds on how far both are from exact."""
     with jax.enable_x64(True), jax.default_device(jax.local_devices(backend="cpu")[0]):
-        narrow = Layer(*jax.tree.map(np.asarray, given))
+        narrow = Layer(*jax.tree.map(np.asarray, setup))
         wide = Layer(*jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), narrow))
         narrow = Layer(*jax.tree.map(jnp.asarray, narrow))
         expected = jax.tree.map(np.asarray, results(wide, "dense"))
         values, gradients = (
             jax.tree.map(lambda one, other: np.asarray(one) + np.asarray(other), *both)
             for both in (
-                tuple(value_bound(each.layer, each.images) for each in (narrow, wide)),
-                tuple(gradient_bounds(*each) for each in (narrow, wide)),
+                tuple(value_bound(setup.layer, setup.images) for setup in (narrow, wide)),
+                tuple(gradient_bounds(*setup) for setup in (narrow, wide)),
             )
         )
     return expected, (values, gradients)
 
 
-def products_kept(measured: Iterable[MatmulPrecision]) -> Check:
+def check_products(measured: Iterable[MatmulPrecision]) -> Check:
     """Whether float32 products at the highest precision keep all bits of their operands.
 
     A bound on rounding allows for sums in the worst order, in which fewer bits could hide.
     """
-    (highest,) = (each for each in measured if each.precision == "HIGHEST")
+    (highest,) = (row for row in measured if row.precision == "HIGHEST")
     lost = BITS - min(highest.left_bits, highest.right_bits, highest.accumulator_bits)
-    place = ("products", "dot", "float32", f"bits that the highest precision loses, of {BITS}")
-    return Check(*place, float(lost), lost / BITS, float(lost), passed=lost == 0)
+    labels = ("products", "dot", "float32", f"bits that the highest precision loses, of {BITS}")
+    return Check(*labels, float(lost), lost / BITS, float(lost), passed=lost == 0)
 
 
 def checks(quick: bool) -> Iterator[Check]:
     """All checks, one after the other."""
-    yield products_kept(measure_matmul_precision())
+    yield check_products(measure_matmul_precision())
     for case in QUICK if quick else CASES:
         for dtype in DTYPES[:2] if quick else DTYPES:
-            given = made(case, dtype, 2 * jax.device_count())
-            expected, allowed = reference(given)
-            for name in serving(given):
-                found = results(given, name)
-                for part, what in enumerate(("values", "gradients")):
-                    place = (case, name, dtype, what)
-                    yield judged(place, found[part], expected[part], allowed[part])
+            setup = make_layer(case, dtype, 2 * jax.device_count())
+            expected, allowed = reference(setup)
+            for name in serving(setup):
+                values = results(setup, name)
+                for index, what in enumerate(("values", "gradients")):
+                    labels = (case, name, dtype, what)
+                    yield compare(labels, values[index], expected[index], allowed[index])
                 if name == "dense" and dtype == "float32":
-                    place = (case, name, dtype, "values at the default precision")
-                    loose = results(given, name, "default")[0]
-                    yield judged(place, loose, expected[0], allowed[0], asked=False)
+                    labels = (case, name, dtype, "values at the default precision")
+                    loose = results(setup, name, "default")[0]
+                    yield compare(labels, loose, expected[0], allowed[0], asked=False)
             if jax.device_count() > 1:
-                place = (case, "auto", dtype, f"values on {jax.device_count()} devices")
-                yield judged(place, results(spread(given), "auto")[0], expected[0], allowed[0])
+                labels = (case, "auto", dtype, f"values on {jax.device_count()} devices")
+                yield compare(labels, results(spread(setup), "auto")[0], expected[0], allowed[0])
 
 
-def spread(given: Layer) -> Layer:
+def spread(setup: Layer) -> Layer:
     """Images and cotangents over all devices, the layer on each."""
     mesh = Mesh(np.array(jax.devices()), ("images",))
-    each, whole = (NamedSharding(mesh, PartitionSpec(*axes)) for axes in (("images",), ()))
+    sharded, replicated = (NamedSharding(mesh, PartitionSpec(*axes)) for axes in (("images",), ()))
     return Layer(
-        jax.device_put(given.layer, whole),
-        jax.device_put(given.images, each),
-        jax.device_put(given.cotangent, each),
+        jax.device_put(setup.layer, replicated),
+        jax.device_put(setup.images, sharded),
+        jax.device_put(setup.cotangent, sharded),
     )
 
 
-def said_of_precision(rows: list[Check]) -> str:
+def describe_precision(rows: list[Check]) -> str:
     """What the default precision of float32 products is worth here."""
     worst = max((row for row in rows if row.passed is None), key=lambda row: row.of_bound)
-    kept = "keeps float32" if worst.of_bound <= 1 else "has fewer bits than float32"
+    verdict = "keeps float32" if worst.of_bound <= 1 else "has fewer bits than float32"
     return (
-        f"The default precision of float32 products {kept}: off by {worst.of_largest:.2g} of the "
-        f"largest number, {worst.of_bound:.2g} of the bound at the highest precision."
+        f"The default precision of float32 products {verdict}: off by {worst.of_largest:.2g} of "
+        f"the largest number, {worst.of_bound:.2g} of the bound at the highest precision."
     )
 
 
@@ -235,9 +240,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--json", type=Path, help="where to write every check")
     parser.add_argument("--quick", action="store_true", help="fewer layers and dtypes")
-    given = parser.parse_args()
+    args = parser.parse_args()
     rows = []
-    for row in checks(given.quick):
+    for row in checks(args.quick):
         rows.append(row)
         verdict = {True: "within", False: "OUTSIDE", None: "measured,"}[row.passed]
         print(
@@ -246,12 +251,12 @@ def main() -> int:
             flush=True,
         )
     failed = [row for row in rows if row.passed is False]
-    said = said_of_precision(rows)
-    print(f"{said}\n{len(rows)} checks, {len(failed)} outside their bound")
-    if given.json is not None:
+    description = describe_precision(rows)
+    print(f"{description}\n{len(rows)} checks, {len(failed)} outside their bound")
+    if args.json is not None:
         written = [row._asdict() for row in rows]
-        found = {"environment": environment(None), "precision": said, "rows": written}
-        write_file(given.json, (json.dumps(found, indent=1) + "\n").encode())
+        record = {"environment": environment(None), "precision": description, "rows": written}
+        write_file(args.json, (json.dumps(record, indent=1) + "\n").encode())
     return FAILED if failed else SUCCESS
 
 

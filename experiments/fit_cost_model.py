@@ -71,7 +71,7 @@ def expected(row: Row, rates: Rates) -> float:
 
 def choices(rows: Iterable[Row], rates: Rates) -> list[Choice]:
     """The model's choice on every case and size with two back ends to choose from."""
-    made = []
+    listed = []
     able = (
         row
         for row in rows
@@ -86,8 +86,8 @@ def choices(rows: Iterable[Row], rates: Rates) -> list[Choice]:
         seconds = {name: row.backward_seconds for name, row in members.items()}
         chosen = min(members, key=lambda name: expected(members[name], rates))
         fastest = min(seconds, key=seconds.__getitem__)
-        made.append(Choice(group, chosen, fastest, seconds[chosen] / seconds[fastest]))
-    return made
+        listed.append(Choice(group, chosen, fastest, seconds[chosen] / seconds[fastest]))
+    return listed
 
 
 def read(paths: Iterable[Path]) -> tuple[str, str, list[Row]]:
@@ -97,13 +97,13 @@ def read(paths: Iterable[Path]) -> tuple[str, str, list[Row]]:
         ValueError: Where they come from several platforms or kinds of devices.
     """
     records: list[dict[str, Any]] = [json.loads(path.read_text()) for path in paths]
-    places = {
+    devices = {
         (record["environment"]["backend"], record["environment"]["device"]) for record in records
     }
-    if len(places) != 1:
-        raise ValueError(f"files from {sorted(places)}, but one device is fitted at a time")
+    if len(devices) != 1:
+        raise ValueError(f"files from {sorted(devices)}, but one device is fitted at a time")
     rows = [row_from_json(row) for record in records for row in record["rows"]]
-    return *places.pop(), rows
+    return *devices.pop(), rows
 
 
 def total_regret(rows: Iterable[Row], rates: Rates) -> float:
@@ -131,11 +131,11 @@ def describe(name: str, rows: list[Row], rates: Rates) -> None:
     errors = [abs(expected(row, rates) / row.backward_seconds - 1) for row in counted]
     print(f"{name}: " + ", ".join(f"{rate:.2g}" for rate in rates))
     print(f"  relative error: median {np.median(errors):.0%}, largest {max(errors):.0%}")
-    made = choices(rows, rates)
-    strict = sum(choice.chosen == choice.fastest for choice in made)
-    close = sum(choice.regret <= CLOSE for choice in made)
-    print(f"  choice: fastest in {strict} of {len(made)}, within 10 % in {close}")
-    for choice in made:
+    chosen = choices(rows, rates)
+    strict = sum(choice.chosen == choice.fastest for choice in chosen)
+    close = sum(choice.regret <= CLOSE for choice in chosen)
+    print(f"  choice: fastest in {strict} of {len(chosen)}, within 10 % in {close}")
+    for choice in chosen:
         if choice.regret > CLOSE:
             case, features, batch, side = choice.group
             print(
@@ -152,20 +152,21 @@ def main() -> None:
     parser.add_argument(
         "--install", action="store_true", help="put them where backend='auto' reads them"
     )
-    given = parser.parse_args()
-    platform, device, rows = read(given.files)
+    args = parser.parse_args()
+    platform, device, rows = read(args.files)
     fitted, standing = fitted_rates(rows), rates_of(platform)
     describe("as it stands", rows, standing)
     describe("fitted", rows, fitted)
     values = ", ".join(f"{rate:.1e}" for rate in fitted)
     print(f'"{platform}": Rates({values})')
-    said = "The rates were not installed."
-    if given.install:
-        said = installed(device, rows, fitted, standing)
-        print(said)
-    if given.json is not None:
-        found = {"device": device, "platform": platform, "says": said, "rates": fitted._asdict()}
-        write_file(given.json, (json.dumps(found, indent=1) + "\n").encode())
+    message = "The rates were not installed."
+    if args.install:
+        message = installed(device, rows, fitted, standing)
+        print(message)
+    if args.json is not None:
+        rates = fitted._asdict()
+        record = {"device": device, "platform": platform, "says": message, "rates": rates}
+        write_file(args.json, (json.dumps(record, indent=1) + "\n").encode())
 
 
 if __name__ == "__main__":

@@ -132,8 +132,8 @@ def built(architecture: Architecture) -> Any:
     module, _ = BUILDERS[library](name, **architecture.options)
     generator = torch.Generator().manual_seed(1)
 
-    def uniform(tensor: Any, least: float, most: float) -> Any:
-        return torch.rand(tensor.shape, generator=generator) * (most - least) + least
+    def uniform(tensor: Any, low: float, high: float) -> Any:
+        return torch.rand(tensor.shape, generator=generator) * (high - low) + low
 
     with torch.no_grad():
         for parameter in module.parameters():

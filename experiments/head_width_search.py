@@ -22,7 +22,7 @@ import numpy as np
 from convattn.cli.running import guarded
 from convattn_ledger.evidence.printed_output_map import output_blocks
 
-SHRINK, LEAST = 0.99, 1e-9  # of the regularisation, which keeps the maps from growing at first
+SHRINK, MIN_STRENGTH = 0.99, 1e-9  # regularisation, which keeps the maps small at first
 
 
 def fit(
@@ -43,7 +43,7 @@ def fit(
     first, second = rng.normal(size=(heads, into, width)), rng.normal(size=(heads, width, out))
     strength = 1e-3
     for _ in range(rounds):
-        strength = max(strength * SHRINK, LEAST)
+        strength = max(strength * SHRINK, MIN_STRENGTH)
         first = _half(maps, weights, second, first, strength)
         turned = _half(
             maps.swapaxes(1, 2), weights, first.swapaxes(1, 2), second.swapaxes(1, 2), strength
@@ -53,10 +53,10 @@ def fit(
         first, second = first / scale[:, None, None], second * scale[:, None, None]
         flat = (first @ second).reshape(heads, -1)
         gram = flat @ flat.T
-        wanted = flat @ maps.reshape(offsets, -1).T
+        products = flat @ maps.reshape(offsets, -1).T
         step = 1 / (np.linalg.norm(gram, 2) + strength)
         for _ in range(10):
-            weights = np.maximum(weights - step * (gram @ weights.T - wanted).T, 0)
+            weights = np.maximum(weights - step * (gram @ weights.T - products).T, 0)
     flat = (first @ second).reshape(heads, -1)
     error = np.linalg.norm(weights @ flat - maps.reshape(offsets, -1)) / np.linalg.norm(maps)
     return float(error), float(np.abs(flat).max() * weights.max())
@@ -67,12 +67,12 @@ def _half(
 ) -> np.ndarray:
     """The V_h that fit best, given the U_h and the weights."""
     heads, width, _ = other.shape
-    seen = np.einsum("th,hwo->hwto", weights, other).reshape(heads * width, -1)
-    wanted = maps.transpose(1, 0, 2).reshape(maps.shape[1], -1)
+    features = np.einsum("th,hwo->hwto", weights, other).reshape(heads * width, -1)
+    targets = maps.transpose(1, 0, 2).reshape(maps.shape[1], -1)
     before = old.transpose(0, 2, 1).reshape(heads * width, -1)
-    right = seen @ wanted.T + strength * before
-    found = np.linalg.solve(seen @ seen.T + strength * np.eye(heads * width), right)
-    return found.reshape(heads, width, -1).swapaxes(1, 2)
+    right = features @ targets.T + strength * before
+    solution = np.linalg.solve(features @ features.T + strength * np.eye(heads * width), right)
+    return solution.reshape(heads, width, -1).swapaxes(1, 2)
 
 
 def main() -> None:
@@ -85,17 +85,17 @@ def main() -> None:
     parser.add_argument("--heads", type=int, nargs="+", default=[16, 12, 10], metavar="H")
     parser.add_argument("--starts", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=6000)
-    given = parser.parse_args()
+    args = parser.parse_args()
     rng = np.random.default_rng(0)
-    size, channels = given.kernel_size, given.channels
+    size, channels = args.kernel_size, args.channels
     kernel = rng.normal(size=(size, size, channels, channels))
-    maps = output_blocks(kernel, given.patch_size)
+    maps = output_blocks(kernel, args.patch_size)
     ranks = [int(np.linalg.matrix_rank(block)) for block in maps]
-    print(f"{len(maps)} offsets, ranks {ranks}, heads of dimension {given.head_dim}")
-    for heads in given.heads:
-        starts = [np.random.default_rng([heads, start]) for start in range(given.starts)]
-        found = [fit(maps, heads, given.head_dim, start, given.rounds) for start in starts]
-        error, largest = min(found)
+    print(f"{len(maps)} offsets, ranks {ranks}, heads of dimension {args.head_dim}")
+    for heads in args.heads:
+        starts = [np.random.default_rng([heads, start]) for start in range(args.starts)]
+        fits = [fit(maps, heads, args.head_dim, start, args.rounds) for start in starts]
+        error, largest = min(fits)
         print(f"{heads:3d} heads: distance {error:.1e}, largest entry {largest:.1e}", flush=True)
 
 

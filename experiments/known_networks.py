@@ -29,15 +29,15 @@ LAYERS: dict[str, tuple[Callable[..., Any], int]] = {
 def initial(layers: int, seed: int) -> dict[str, np.ndarray]:
     """Truncated normal kernels of gain 2, and biases 0."""
     keys = jax.random.split(jax.random.key(seed), layers + 1)
-    found: dict[str, Any] = {}
+    parameters: dict[str, Any] = {}
     for number in range(layers):
         inputs = 3 if number == 0 else WIDTH
-        held = jax.random.truncated_normal(keys[number], -2, 2, (3, 3, inputs, WIDTH))
-        found[f"layer{number}.kernel"] = held * (2 / (9 * inputs)) ** 0.5
-        found[f"layer{number}.bias"] = jnp.zeros(WIDTH)
-    found["classifier.kernel"] = jax.random.truncated_normal(keys[-1], -2, 2, (WIDTH, 10)) / 3
-    found["classifier.bias"] = jnp.zeros(10)
-    return found
+        normal = jax.random.truncated_normal(keys[number], -2, 2, (3, 3, inputs, WIDTH))
+        parameters[f"layer{number}.kernel"] = normal * (2 / (9 * inputs)) ** 0.5
+        parameters[f"layer{number}.bias"] = jnp.zeros(WIDTH)
+    parameters["classifier.kernel"] = jax.random.truncated_normal(keys[-1], -2, 2, (WIDTH, 10)) / 3
+    parameters["classifier.bias"] = jnp.zeros(10)
+    return parameters
 
 
 def train(network: Callable[..., Any], layers: int) -> dict[str, np.ndarray]:
@@ -67,7 +67,7 @@ def train(network: Callable[..., Any], layers: int) -> dict[str, np.ndarray]:
             batch = images[own]
             batch = batch[:, :, ::-1] if random.random() < 0.5 else batch
             weights, state = step(weights, state, batch, labels[own])
-    return {name: np.asarray(held) for name, held in weights.items()}
+    return {name: np.asarray(array) for name, array in weights.items()}
 
 
 def accuracy(network: Callable[..., Any], weights: dict[str, np.ndarray]) -> float:
@@ -83,18 +83,20 @@ def main() -> None:
     default = Path(trained.__file__).with_name(trained.FILE_NAME)
     parser.add_argument("--output", type=Path, default=default, help="default: %(default)s")
     output = parser.parse_args().output
-    found: dict[str, np.ndarray] = {}
+    arrays: dict[str, np.ndarray] = {}
     for name, (network, layers) in LAYERS.items():
         weights = train(network, layers)
-        whole = {
-            key: np.rint(held * trained.UNIT).astype(np.int16) for key, held in weights.items()
+        integers = {
+            key: np.rint(array * trained.UNIT).astype(np.int16) for key, array in weights.items()
         }
-        rounded = {key: (held / trained.UNIT).astype(np.float32) for key, held in whole.items()}
+        rounded = {
+            key: (array / trained.UNIT).astype(np.float32) for key, array in integers.items()
+        }
         before, after = accuracy(network, weights), accuracy(network, rounded)
-        largest = max(int(np.abs(held).max()) for held in whole.values())
+        largest = max(int(np.abs(array).max()) for array in integers.values())
         print(f"{name}: {before:.1%} of the test images, rounded {after:.1%}; largest {largest}/64")
-        found |= {f"{name}.{key}": held for key, held in whole.items()}
-    np.savez_compressed(output, allow_pickle=False, **found)
+        arrays |= {f"{name}.{key}": array for key, array in integers.items()}
+    np.savez_compressed(output, allow_pickle=False, **arrays)
 
 
 if __name__ == "__main__":

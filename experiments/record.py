@@ -39,10 +39,10 @@ def main(arguments: Sequence[str] | None = None, *, proofs: Path | None = None) 
     return run_program(PROGRAM, Arguments, partial(_record, proofs), arguments)
 
 
-def _record(proofs: Path | None, given: Arguments) -> int:
-    found, check = write_record(given.run, given.claim, proofs, replace=given.replace)
-    print(f"{check.path}\nit supports the verdict: {check.experiment().verdict_of(found)}")
-    print(f"now: convattn verify --claim {given.claim}")
+def _record(proofs: Path | None, args: Arguments) -> int:
+    record, check = write_record(args.run, args.claim, proofs, replace=args.replace)
+    print(f"{check.path}\nit supports the verdict: {check.experiment().verdict_of(record)}")
+    print(f"now: convattn verify --claim {args.claim}")
     return SUCCESS
 
 

@@ -47,25 +47,25 @@ def arguments() -> argparse.ArgumentParser:
         "--memory-only",
         nargs=2,
         metavar=("NAME", "BATCH"),
-        help="print by how much one contestant raises this process's resident memory",
+        help="print by how much one implementation raises this process's resident memory",
     )
     return parser
 
 
-def settings_from(given: argparse.Namespace) -> Settings:
+def settings_from(args: argparse.Namespace) -> Settings:
     """The settings that the options ask for; what --quick sets an option overrides."""
     chosen: dict[str, Any] = {}
-    if given.batches is not None:
-        chosen["batches"] = tuple(given.batches)
-    if given.turns is not None:
-        chosen["turns"] = given.turns
-    if given.memory_batch is not None:
-        chosen["memory_batch"] = given.memory_batch
-    if given.no_memory:
+    if args.batches is not None:
+        chosen["batches"] = tuple(args.batches)
+    if args.turns is not None:
+        chosen["turns"] = args.turns
+    if args.memory_batch is not None:
+        chosen["memory_batch"] = args.memory_batch
+    if args.no_memory:
         chosen["memory_batch"] = None
-    if given.no_time:
+    if args.no_time:
         chosen["batches"] = ()
-    return replace(QUICK if given.quick else Settings(), **chosen)
+    return replace(QUICK if args.quick else Settings(), **chosen)
 
 
 def record(
@@ -81,7 +81,7 @@ def record(
 
 
 def print_rows(console: Console, rows: list[Row]) -> None:
-    """A line for each contestant."""
+    """A line for each implementation."""
     table = Table("batch", "contestant", "images/s", "XLA's memory", "resident")
     for row in rows:
         speed = f"{row.images_per_second:.2f}" if row.wall else ""
@@ -93,24 +93,24 @@ def print_rows(console: Console, rows: list[Row]) -> None:
 
 def main() -> None:
     """Measure, print, and write what is asked for."""
-    given = arguments().parse_args()
-    settings = settings_from(given)
-    if given.memory_only is not None:
-        name, batch = given.memory_only
+    args = arguments().parse_args()
+    settings = settings_from(args)
+    if args.memory_only is not None:
+        name, batch = args.memory_only
         print(json.dumps({"resident": resident_of(name, int(batch), settings)}))
         return
     console = Console()
-    memory = memory_rows(settings, ["--quick"] if given.quick else [])
+    memory = memory_rows(settings, ["--quick"] if args.quick else [])
     timed: list[Row] = []
     for measured in timed_rows(settings):
         timed += measured
     print_rows(console, [*timed, *memory])
     for target in targets(timed, memory):
         console.print(f"{target.asked}: {target.measured} {target.verdict}".rstrip())
-    if given.json is not None:
-        given.json.parent.mkdir(parents=True, exist_ok=True)
-        content = json.dumps(record(timed, memory, settings, given.date), indent=1) + "\n"
-        write_file(given.json, content.encode())
+    if args.json is not None:
+        args.json.parent.mkdir(parents=True, exist_ok=True)
+        content = json.dumps(record(timed, memory, settings, args.date), indent=1) + "\n"
+        write_file(args.json, content.encode())
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from typing import Any
 
 import jax
 from benchmarks.environment import environment
-from benchmarks.training.contestants import jax_step, random_batch
+from benchmarks.training.implementations import jax_step, random_batch
 from flax import nnx
 
 from convattn.cli.running import guarded
@@ -103,22 +103,22 @@ def main() -> None:
     parser.add_argument("--batch", type=int, help="images in a step; default: the config's")
     parser.add_argument("--json", type=Path, help="where to write every line")
     parser.add_argument("--quick", action="store_true", help="one config, with a small batch")
-    given = parser.parse_args()
-    if given.batch is not None and given.batch < 1:
-        parser.error(f"--batch {given.batch}, but expected an integer ≥ 1")
-    names = given.config or (QUICK if given.quick else tuple(RUNS))
+    args = parser.parse_args()
+    if args.batch is not None and args.batch < 1:
+        parser.error(f"--batch {args.batch}, but expected an integer ≥ 1")
+    names = args.config or (QUICK if args.quick else tuple(RUNS))
     rows: list[dict[str, Any]] = []
     for name in names:
-        row = row_of(name, given.batch or (QUICK_BATCH if given.quick else None))
+        row = row_of(name, args.batch or (QUICK_BATCH if args.quick else None))
         rows.append(row)
         print(
             f"{name} ({row['claims']}): {row['images_per_second']:.4g} images/s at batch "
             f"{row['batch']}, {row['epochs']} epochs in {row['hours']:.3g} hours: {row['command']}",
             flush=True,
         )
-        if given.json is not None:
-            found = {"environment": environment(None), "rows": rows}
-            write_file(given.json, (json.dumps(found, indent=1) + "\n").encode())
+        if args.json is not None:
+            record = {"environment": environment(None), "rows": rows}
+            write_file(args.json, (json.dumps(record, indent=1) + "\n").encode())
 
 
 if __name__ == "__main__":

@@ -64,7 +64,7 @@ def network(name: str) -> tuple[Callable[..., Any], Any, jax.Array]:
 
 def measure(functions: dict[str, Callable[..., Any]], args: Any, rounds: int) -> dict[str, Costs]:
     """The least that each takes in rounds in which they take turns, the first one another time."""
-    names, found = list(functions), dict.fromkeys(functions, Costs(np.inf, np.inf, 0))
+    names, costs = list(functions), dict.fromkeys(functions, Costs(np.inf, np.inf, 0))
     for number in range(rounds):
         programs = {}
         for name in names[number % len(names) :] + names[: number % len(names)]:
@@ -72,16 +72,16 @@ def measure(functions: dict[str, Callable[..., Any]], args: Any, rounds: int) ->
             start = time.perf_counter()
             programs[name] = jax.jit(functions[name]).lower(*args).compile()
             seconds = time.perf_counter() - start
-            found[name] = found[name]._replace(compiling=min(found[name].compiling, seconds))
+            costs[name] = costs[name]._replace(compiling=min(costs[name].compiling, seconds))
         runs = {name: partial(repeat, program, args) for name, program in programs.items()}
         for name, run in [*runs.items()] * 4:
             seconds = seconds_of(run, 3, time.perf_counter)
             memory = analysis(programs[name])
-            found[name] = found[name]._replace(
-                running=min(found[name].running, seconds),
+            costs[name] = costs[name]._replace(
+                running=min(costs[name].running, seconds),
                 temporary=0 if memory is None else memory.temporary,
             )
-    return found
+    return costs
 
 
 def line(name: str, pointwise: str, converted: str, costs: Costs, plain: Costs) -> str:
@@ -117,36 +117,36 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--no-report", action="store_true", help="the programs only")
     parser.add_argument("--json", type=Path)
-    given = parser.parse_args()
-    if given.rounds < 1:
-        parser.error(f"--rounds={given.rounds}, but expected an integer ≥ 1")
-    found: dict[str, Any] = {}
-    for name in given.network:
+    options = parser.parse_args()
+    if options.rounds < 1:
+        parser.error(f"--rounds={options.rounds}, but expected an integer ≥ 1")
+    networks: dict[str, Any] = {}
+    for name in options.network:
         function, *args = network(name)
-        functions = {way: ca.with_attention(function, pointwise=way) for way in POINTWISE}
+        functions = {form: ca.with_attention(function, pointwise=form) for form in POINTWISE}
         total = len(remaining_convolutions(function, *args) or ())
-        costs = measure({"convolutions": function, **functions}, args, given.rounds)
-        found[name] = {"programs": {way: each._asdict() for way, each in costs.items()}}
-        for way in POINTWISE:
-            left = len(remaining_convolutions(functions[way], *args) or ())
+        costs = measure({"convolutions": function, **functions}, args, options.rounds)
+        networks[name] = {"programs": {form: cost._asdict() for form, cost in costs.items()}}
+        for form in POINTWISE:
+            left = len(remaining_convolutions(functions[form], *args) or ())
             converted = f"{total - left} of {total}"
-            print(line(name, way, converted, costs[way], costs["convolutions"]), flush=True)
-            found[name]["programs"][way]["converted"] = converted
-        if not given.no_report:
+            print(line(name, form, converted, costs[form], costs["convolutions"]), flush=True)
+            networks[name]["programs"][form]["converted"] = converted
+        if not options.no_report:
             clock, processor, converted = report_of(name)
             print(
                 f"{name}, report, {converted} convolutions: {clock:.1f} s by the clock, "
                 f"{processor:.1f} s of processor time",
                 flush=True,
             )
-            found[name]["report"] = {
+            networks[name]["report"] = {
                 "seconds": clock,
                 "processor": processor,
                 "converted": converted,
             }
-    if given.json:
-        document = {"environment": environment(None), "networks": found}
-        given.json.write_text(json.dumps(document, indent=2) + "\n")
+    if options.json:
+        document = {"environment": environment(None), "networks": networks}
+        options.json.write_text(json.dumps(document, indent=2) + "\n")
     return 0
 
 

@@ -35,17 +35,17 @@ def grid(axes: Any, query: tuple[int, int], ringed: bool, title: str) -> None:
     rows, columns = (range(-before, SIDE + after) for before, after in ring)
     heads = {(query[0] + y, query[1] + x): n for n, (y, x) in enumerate(GEOMETRY.offsets, 1)}
     for row, column in sorted({(row, column) for row in rows for column in columns} | {*heads}):
-        key, inside = row in rows and column in columns, min(row, column) >= 0
-        inside = inside and max(row, column) < SIDE
+        key, in_image = row in rows and column in columns, min(row, column) >= 0
+        in_image = in_image and max(row, column) < SIDE
         if key:
-            colour = KEY if (row, column) in heads else "white" if inside else RING
+            colour = KEY if (row, column) in heads else "white" if in_image else RING
             axes.add_patch(Rectangle((column, row), 1, 1, facecolor=colour, edgecolor="0.6"))
-        if key and not inside:
+        if key and not in_image:
             axes.text(column + 0.85, row + 0.85, "0", ha="center", va="center", fontsize=7)
         number, colour = heads.get((row, column), ""), INK if key else MISSING
         axes.text(column + 0.5, row + 0.5, number, color=colour, ha="center", va="center")
-    place = (query[1] + 0.04, query[0] + 0.04)
-    axes.add_patch(Rectangle(place, 0.92, 0.92, fill=False, edgecolor=INK, linewidth=2))
+    corner = (query[1] + 0.04, query[0] + 0.04)
+    axes.add_patch(Rectangle(corner, 0.92, 0.92, fill=False, edgecolor=INK, linewidth=2))
     axes.set(xlim=(-1.2, SIDE + 1.2), ylim=(SIDE + 1.2, -1.2), aspect="equal")
     axes.set_title(title, fontsize=9)
     axes.axis("off")
@@ -66,18 +66,18 @@ def draw_chain() -> Figure:
     figure = Figure(figsize=(8.2, 2.4), layout="constrained")
     axes = figure.subplots()
     box = {"boxstyle": "round,pad=0.5", "facecolor": KEY, "edgecolor": "0.4"}
-    drawn = {
-        name: axes.text(*place, text, ha="center", va="center", fontsize=8, bbox=box, zorder=2)
-        for name, (place, text, _) in BOXES.items()
+    boxes = {
+        name: axes.text(*position, text, ha="center", va="center", fontsize=8, bbox=box, zorder=2)
+        for name, (position, text, _) in BOXES.items()
     }
-    for name, (place, _, targets) in BOXES.items():
+    for name, (position, _, targets) in BOXES.items():
         for target in targets:
             ends = {
-                "patchA": drawn[name].get_bbox_patch(),
-                "patchB": drawn[target].get_bbox_patch(),
+                "patchA": boxes[name].get_bbox_patch(),
+                "patchB": boxes[target].get_bbox_patch(),
             }
             arrow = {"arrowstyle": "->", "color": INK, **ends}
-            axes.annotate("", BOXES[target][0], place, arrowprops=arrow, zorder=1)
+            axes.annotate("", BOXES[target][0], position, arrowprops=arrow, zorder=1)
     axes.set(xlim=(-0.5, 4.45), ylim=(-0.4, 2.4))
     axes.axis("off")
     return figure

@@ -35,12 +35,12 @@ def draw_errors(axes: Any) -> None:
     """The two bounds of S.approx and the layer that the library finds, relative to |F|²."""
     kernel = np.random.default_rng(0).standard_normal((5, 5, 3, 3), np.float32)
     budgets = range(1, 11)
-    found = [approximate_conv(kernel, heads) for heads in budgets]
+    fits = [approximate_conv(kernel, heads) for heads in budgets]
     total = float((kernel**2).sum())
     lines = {
-        "reached: $\\sum_{i\\geq H}\\sigma_i^2$": ("-^", [one.next_bound for one in found]),
-        "found by the library": ("-o", [one.error.upper for one in found]),
-        "not beaten: $\\sum_{i>H}\\sigma_i^2$": ("-v", [one.lower_bound for one in found]),
+        "reached: $\\sum_{i\\geq H}\\sigma_i^2$": ("-^", [one.next_bound for one in fits]),
+        "found by the library": ("-o", [one.error.upper for one in fits]),
+        "not beaten: $\\sum_{i>H}\\sigma_i^2$": ("-v", [one.lower_bound for one in fits]),
     }
     for label, (style, errors) in lines.items():
         axes.plot(budgets, np.array(errors) / total, style, label=label, ms=3)

@@ -59,21 +59,21 @@ CARD = """() => {
 
 def pictures(page: Page, report: Path) -> dict[str, bytes]:
     """The pictures by the names of their files."""
-    drawn = {}
+    images = {}
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         page.set_viewport_size({"width": 900, "height": 700})
         _open(page, report)
         page.evaluate(FIGURE)
-        drawn[f"heads-{scheme}.png"] = page.locator("#figure-1").screenshot()
+        images[f"heads-{scheme}.png"] = page.locator("#figure-1").screenshot()
         page.evaluate(COMPILED)
-        drawn[f"compiled-{scheme}.png"] = page.locator("#figure-6").screenshot()
+        images[f"compiled-{scheme}.png"] = page.locator("#figure-6").screenshot()
     page.emulate_media(color_scheme="light")
     page.set_viewport_size({"width": 1200, "height": 630})
     _open(page, report)
     page.evaluate(CARD)
-    drawn["card.png"] = page.screenshot()
-    return drawn
+    images["card.png"] = page.screenshot()
+    return images
 
 
 def _open(page: Page, report: Path) -> None:
@@ -91,10 +91,10 @@ def draw(report: Path, folder: Path) -> None:
         sys.exit(f"draw_pages: {what}")
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=path, args=list(ARGUMENTS))
-        drawn = pictures(browser.new_page(), report)
+        images = pictures(browser.new_page(), report)
         browser.close()
     folder.mkdir(parents=True, exist_ok=True)
-    for name, content in drawn.items():
+    for name, content in images.items():
         write_file(folder / name, content)
 
 
@@ -102,5 +102,5 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--report", type=Path, default=ROOT / "build" / "report" / "index.html")
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "pictures")
-    given = parser.parse_args()
-    draw(given.report, given.output)
+    args = parser.parse_args()
+    draw(args.report, args.output)

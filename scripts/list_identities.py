@@ -25,17 +25,17 @@ the kinds and layouts mean.
 
 def page() -> str:
     """The whole page."""
-    parts = [HEAD]
+    sections = [HEAD]
     for claim, named in groupby(FORMULAS.items(), lambda item: item[0][0]):
-        parts.append(f"\n## {claim}\n")
-        parts += [section(name, identity) for (_, name), identity in named]
-    return "".join(parts)
+        sections.append(f"\n## {claim}\n")
+        sections += [section(name, identity) for (_, name), identity in named]
+    return "".join(sections)
 
 
 def section(name: str, identity: Identity) -> str:
     """One identity: its name, its sentence, and its formulas."""
-    given = identity.tensors.items()
-    lines = [f"{tensor}[{''.join(axes)}]: {words(kind)}" for tensor, (axes, kind) in given]
+    tensors = identity.tensors.items()
+    lines = [f"{tensor}[{''.join(axes)}]: {words(kind)}" for tensor, (axes, kind) in tensors]
     lines += ["", *identity.definitions, ""]
     lines += [f"{one} = {other}" for one, other in identity.equal]
     lines += [f"{one} ≠ {other}" for one, other in identity.differ]

@@ -70,12 +70,12 @@ def read_records(archive: Path, source: Source) -> dict[str, np.ndarray]:
     """
     try:
         with archive.open("rb") as stream:
-            found = hashlib.file_digest(stream, "sha256").hexdigest()
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
         raise DataIntegrityError(f"{archive}: can't be read ({error})") from error
-    if found != source.sha256:
+    if digest != source.sha256:
         raise DataIntegrityError(
-            f"{archive}: SHA-256 is {found}, but {source.sha256} was expected; fetch it again"
+            f"{archive}: SHA-256 is {digest}, but {source.sha256} was expected; fetch it again"
         )
     expected, size = {*TRAIN_FILES, *TEST_FILES}, source.records * RECORD
     records: dict[str, np.ndarray] = {}
@@ -106,7 +106,7 @@ def first_of_each_class(records: np.ndarray, count: int) -> np.ndarray:
     if labels.max() >= CLASSES:
         raise DataIntegrityError(f"a label is {labels.max()}, but 0..{CLASSES - 1} was expected")
     rows = [np.flatnonzero(labels == label)[:count] for label in range(CLASSES)]
-    if short := [label for label, found in enumerate(rows) if len(found) < count]:
+    if short := [label for label, members in enumerate(rows) if len(members) < count]:
         raise DataIntegrityError(f"classes {short} have fewer than {count} records")
     return records[np.sort(np.concatenate(rows))]
 

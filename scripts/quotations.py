@@ -17,9 +17,9 @@ def main() -> None:
     parser.add_argument("papers", nargs="+", type=Path, help="their texts")
     parser.add_argument("--output", type=Path, required=True, help="the file of digests")
     arguments = parser.parse_args()
-    found = digests([paper.read_text("utf-8") for paper in arguments.papers])
-    np.save(arguments.output, found)
-    print(f"{found.size} runs of words of {len(arguments.papers)} papers")
+    hashes = digests([paper.read_text("utf-8") for paper in arguments.papers])
+    np.save(arguments.output, hashes)
+    print(f"{hashes.size} runs of words of {len(arguments.papers)} papers")
 
 
 if __name__ == "__main__":

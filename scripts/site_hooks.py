@@ -63,11 +63,11 @@ def linked(markdown: str, source: str, root: Path = ROOT) -> tuple[str, list[str
             return posixpath.relpath(path, posixpath.dirname(here)) + anchor
         return f"{repository}/{'tree' if (root / path).is_dir() else 'blob'}/main/{path}{anchor}"
 
-    parts, end = [], 0
+    pieces, end = [], 0
     for fence in _FENCED.finditer(markdown):
-        parts += [_LINK.sub(target, markdown[end : fence.start()]), fence[0]]
+        pieces += [_LINK.sub(target, markdown[end : fence.start()]), fence[0]]
         end = fence.end()
-    return "".join([*parts, _LINK.sub(target, markdown[end:])]), broken
+    return "".join([*pieces, _LINK.sub(target, markdown[end:])]), broken
 
 
 def on_config(config: Any) -> Any:

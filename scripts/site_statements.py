@@ -23,13 +23,13 @@ def exported(package: str) -> Iterator[tuple[str, str]]:
                     yield alias.name, f"{node.module}.{alias.name}"
 
 
-def shown(path: str, part: str) -> str:
+def render(path: str, field: str) -> str:
     """A part of a file of the repository, as Markdown; nothing is written down twice.
 
     Args:
         path: A proof file, a Coq file or a certificate.
-        part: A section of a proof file (`printed`, `verified`, `repair`, `proof`), its `verdict` or
-            its `evidence`; the `theorem` of a Coq file, or what it `assumes`; the checker's
+        field: A section of a proof file (`printed`, `verified`, `repair`, `proof`), its `verdict`
+            or its `evidence`; the `theorem` of a Coq file, or what it `assumes`; the checker's
             `verdict`.
     """
     from convattn_ledger.document import escape, evidence_table
@@ -40,7 +40,7 @@ def shown(path: str, part: str) -> str:
         from convattn_ledger.coq.statements import statement
 
         name = path.removeprefix("proofs/coq/")
-        return f"*{stated(name)}*" if part == "assumes" else f"```coq\n{statement(name)}\n```"
+        return f"*{stated(name)}*" if field == "assumes" else f"```coq\n{statement(name)}\n```"
     if file.suffix == ".json":
         from convattn_check import check
 
@@ -48,11 +48,11 @@ def shown(path: str, part: str) -> str:
         return f"> **{'ACCEPT' if verdict.accepted else 'REJECT'}** {escape(verdict.reason)}"
     from convattn_ledger.discovery import load_claim, parse_statement
 
-    if part in ("verdict", "evidence"):
+    if field in ("verdict", "evidence"):
         claim, _ = load_claim(file)
-        return f"**{claim.verdict}**" if part == "verdict" else "\n".join(evidence_table(claim))
+        return f"**{claim.verdict}**" if field == "verdict" else "\n".join(evidence_table(claim))
     sections = parse_statement(ast.get_docstring(ast.parse(file.read_text("utf-8"))))
-    return "\n".join(f"> {line}" for line in escape(getattr(sections, part)).splitlines())
+    return "\n".join(f"> {line}" for line in escape(getattr(sections, field)).splitlines())
 
 
 def filled(markdown: str) -> str:
@@ -60,7 +60,7 @@ def filled(markdown: str) -> str:
 
     def content(match: re.Match[str]) -> str:
         if match[1] == "shown":
-            return shown(match[2], match[3])
+            return render(match[2], match[3])
         return "\n\n".join(f"::: {path}" for _, path in sorted(exported(match[2])))
 
     return _MARK.sub(content, markdown)

@@ -18,11 +18,17 @@ LayerNorm = partial(nnx.LayerNorm, epsilon=1e-6)
 
 
 def conv(
-    inside: int, outside: int, size: int, stride: int = 1, *, rngs: nnx.Rngs, **options: Any
+    in_channels: int,
+    out_channels: int,
+    size: int,
+    stride: int = 1,
+    *,
+    rngs: nnx.Rngs,
+    **options: Any,
 ) -> nnx.Conv:
     """A convolution padded by half its size, without bias."""
     options = {"padding": size // 2, "use_bias": False, **options}
-    return nnx.Conv(inside, outside, (size, size), stride, rngs=rngs, **options)
+    return nnx.Conv(in_channels, out_channels, (size, size), stride, rngs=rngs, **options)
 
 
 class Identity(nnx.Module):
@@ -40,30 +46,34 @@ class ResidualBlock(nnx.Module):
     """
 
     def __init__(
-        self, inside: int, width: int, stride: int, bottleneck: bool, rngs: nnx.Rngs
+        self, in_channels: int, width: int, stride: int, bottleneck: bool, rngs: nnx.Rngs
     ) -> None:
-        outside = 4 * width if bottleneck else width
+        out_channels = 4 * width if bottleneck else width
         sizes = ((1, 1), (3, stride), (1, 1)) if bottleneck else ((3, stride), (3, 1))
-        widths = [inside, width, width, outside] if bottleneck else [inside, width, outside]
+        widths = (
+            [in_channels, width, width, out_channels]
+            if bottleneck
+            else [in_channels, width, out_channels]
+        )
         self.layers = len(sizes)
         for number, (size, step) in enumerate(sizes, start=1):
-            made = conv(widths[number - 1], widths[number], size, step, rngs=rngs)
-            setattr(self, f"conv{number}", made)
+            layer = conv(widths[number - 1], widths[number], size, step, rngs=rngs)
+            setattr(self, f"conv{number}", layer)
             setattr(self, f"bn{number}", BatchNorm(widths[number], rngs=rngs))
         self.downsample: Any = nnx.List([])
-        if stride > 1 or inside != outside:
-            self.downsample.append(conv(inside, outside, 1, stride, rngs=rngs))
-            self.downsample.append(BatchNorm(outside, rngs=rngs))
+        if stride > 1 or in_channels != out_channels:
+            self.downsample.append(conv(in_channels, out_channels, 1, stride, rngs=rngs))
+            self.downsample.append(BatchNorm(out_channels, rngs=rngs))
 
     def __call__(self, images: Array) -> Array:
         """The block's output."""
-        found = shortcut = images
+        features = shortcut = images
         for number in range(1, self.layers + 1):
-            found = getattr(self, f"bn{number}")(getattr(self, f"conv{number}")(found))
-            found = found if number == self.layers else nnx.relu(found)
+            features = getattr(self, f"bn{number}")(getattr(self, f"conv{number}")(features))
+            features = features if number == self.layers else nnx.relu(features)
         for layer in self.downsample:
             shortcut = layer(shortcut)
-        return nnx.relu(found + shortcut)
+        return nnx.relu(features + shortcut)
 
 
 class ResNet(nnx.Module):
@@ -74,51 +84,51 @@ class ResNet(nnx.Module):
     ) -> None:
         self.conv1 = conv(3, 64, 7, 2, rngs=rngs)
         self.bn1 = BatchNorm(64, rngs=rngs)
-        inside = 64
+        in_channels = 64
         for stage, depth in enumerate(depths, start=1):
             width = 32 * 2**stage
             blocks: Any = nnx.List([])
             for index in range(depth):
                 stride = 2 if stage > 1 and index == 0 else 1
-                blocks.append(ResidualBlock(inside, width, stride, bottleneck, rngs))
-                inside = 4 * width if bottleneck else width
+                blocks.append(ResidualBlock(in_channels, width, stride, bottleneck, rngs))
+                in_channels = 4 * width if bottleneck else width
             setattr(self, f"layer{stage}", blocks)
-        self.fc = nnx.Linear(inside, classes, rngs=rngs)
+        self.fc = nnx.Linear(in_channels, classes, rngs=rngs)
 
     def __call__(self, images: Array) -> Array:
         """The logits."""
-        found = nnx.relu(self.bn1(self.conv1(images)))
-        found = nnx.max_pool(found, (3, 3), (2, 2), ((1, 1), (1, 1)))
+        features = nnx.relu(self.bn1(self.conv1(images)))
+        features = nnx.max_pool(features, (3, 3), (2, 2), ((1, 1), (1, 1)))
         for stage in range(1, 5):
             for block in getattr(self, f"layer{stage}"):
-                found = block(found)
-        return self.fc(found.mean((1, 2)))
+                features = block(features)
+        return self.fc(features.mean((1, 2)))
 
 
 class InvertedResidual(nnx.Module):
     """1 × 1 to a larger width, 3 × 3 depthwise, 1 × 1 without activation (Sandler et al. 2018)."""
 
     def __init__(
-        self, inside: int, outside: int, stride: int, expansion: int, rngs: nnx.Rngs
+        self, in_channels: int, out_channels: int, stride: int, expansion: int, rngs: nnx.Rngs
     ) -> None:
-        width = inside * expansion
+        width = in_channels * expansion
         self.conv: Any = nnx.List([])
         if expansion != 1:
-            self.conv.append(conv_norm(inside, width, 1, rngs=rngs))
+            self.conv.append(conv_norm(in_channels, width, 1, rngs=rngs))
         depthwise = {"feature_group_count": width}
         self.conv.append(conv_norm(width, width, 3, stride, rngs=rngs, **depthwise))
-        self.conv.append(conv(width, outside, 1, rngs=rngs))
-        self.conv.append(BatchNorm(outside, rngs=rngs))
-        self.residual = stride == 1 and inside == outside
+        self.conv.append(conv(width, out_channels, 1, rngs=rngs))
+        self.conv.append(BatchNorm(out_channels, rngs=rngs))
+        self.residual = stride == 1 and in_channels == out_channels
 
     def __call__(self, images: Array) -> Array:
         """The block's output."""
-        found = images
+        features = images
         *activated, last, norm = self.conv
         for pair in activated:
-            found = nnx.relu6(pair[1](pair[0](found)))
-        found = norm(last(found))
-        return images + found if self.residual else found
+            features = nnx.relu6(pair[1](pair[0](features)))
+        features = norm(last(features))
+        return images + features if self.residual else features
 
 
 class MobileNetV2(nnx.Module):
@@ -126,23 +136,25 @@ class MobileNetV2(nnx.Module):
 
     def __init__(self, classes: int = 1000, *, rngs: nnx.Rngs) -> None:
         self.features: Any = nnx.List([conv_norm(3, 32, 3, 2, rngs=rngs)])
-        inside = 32
-        for expansion, outside, count, stride in MOBILE_STAGES:
+        in_channels = 32
+        for expansion, out_channels, count, stride in MOBILE_STAGES:
             for index in range(count):
                 step = stride if index == 0 else 1
-                self.features.append(InvertedResidual(inside, outside, step, expansion, rngs))
-                inside = outside
-        self.features.append(conv_norm(inside, 1280, 1, rngs=rngs))
+                self.features.append(
+                    InvertedResidual(in_channels, out_channels, step, expansion, rngs)
+                )
+                in_channels = out_channels
+        self.features.append(conv_norm(in_channels, 1280, 1, rngs=rngs))
         self.classifier: Any = nnx.List([Identity(), nnx.Linear(1280, classes, rngs=rngs)])
 
     def __call__(self, images: Array) -> Array:
         """The logits."""
         first, *blocks, last = self.features
-        found = nnx.relu6(first[1](first[0](images)))
+        features = nnx.relu6(first[1](first[0](images)))
         for block in blocks:
-            found = block(found)
-        found = nnx.relu6(last[1](last[0](found)))
-        return self.classifier[1](found.mean((1, 2)))
+            features = block(features)
+        features = nnx.relu6(last[1](last[0](features)))
+        return self.classifier[1](features.mean((1, 2)))
 
 
 MOBILE_STAGES = (  # expansion, channels, blocks, stride of the first
@@ -186,11 +198,11 @@ class ConvNeXtBlock(nnx.Module):
 class ConvNeXtStage(nnx.Module):
     """LayerNorm and a 2 × 2 convolution of stride 2, but for the first stage; then the blocks."""
 
-    def __init__(self, inside: int, width: int, depth: int, rngs: nnx.Rngs) -> None:
+    def __init__(self, in_channels: int, width: int, depth: int, rngs: nnx.Rngs) -> None:
         self.downsample: Any = nnx.List([])
-        if inside != width:
-            self.downsample.append(LayerNorm(inside, rngs=rngs))
-            halving = conv(inside, width, 2, 2, padding="VALID", use_bias=True, rngs=rngs)
+        if in_channels != width:
+            self.downsample.append(LayerNorm(in_channels, rngs=rngs))
+            halving = conv(in_channels, width, 2, 2, padding="VALID", use_bias=True, rngs=rngs)
             self.downsample.append(halving)
         self.blocks = nnx.List([ConvNeXtBlock(width, rngs) for _ in range(depth)])
 
@@ -228,7 +240,7 @@ class ConvNeXt(nnx.Module):
         self.stem = nnx.List([patches, LayerNorm(widths[0], rngs=rngs)])
         before = (widths[0], *widths[:-1])
         sizes = zip(before, widths, depths, strict=True)
-        self.stages = nnx.List([ConvNeXtStage(*each, rngs) for each in sizes])
+        self.stages = nnx.List([ConvNeXtStage(*stage, rngs) for stage in sizes])
         self.head = ConvNeXtHead(widths[-1], classes, rngs)
 
     def __call__(self, images: Array) -> Array:

@@ -5,8 +5,8 @@ from functools import partial
 from typing import NamedTuple
 
 from benchmarks import layers
-from benchmarks.contestants import Contestant, layer_contestants
-from benchmarks.networks import network_contestants
+from benchmarks.implementations import Implementation, layer_implementations
+from benchmarks.networks import network_implementations
 from benchmarks.settings import Settings
 
 CONTENT_FEATURES = 64
@@ -18,12 +18,12 @@ class Case(NamedTuple):
     Attributes:
         name: Of the case, as `--cases` takes it.
         shapes: The pairs (side, features) that are timed, smaller sides first.
-        contestants: Who competes on a side and a number of features, those who refuse included.
+        implementations: Who competes on a side and a number of features, those who refuse included.
     """
 
     name: str
     shapes: Callable[[Settings], list[tuple[int, int]]]
-    contestants: Callable[[int, int, Settings], list[Contestant]]
+    implementations: Callable[[int, int, Settings], list[Implementation]]
 
 
 def all_shapes(settings: Settings) -> list[tuple[int, int]]:
@@ -47,10 +47,10 @@ def network_shapes(settings: Settings) -> list[tuple[int, int]]:
 
 
 def layer_case(
-    name: str, shapes: Callable[[Settings], list[tuple[int, int]]], rivals: tuple[str, ...]
+    name: str, shapes: Callable[[Settings], list[tuple[int, int]]], baselines: tuple[str, ...]
 ) -> Case:
     """A layer of `benchmarks.layers`, by its name there, and who competes beside the back ends."""
-    return Case(name, shapes, partial(layer_contestants, getattr(layers, name), rivals))
+    return Case(name, shapes, partial(layer_implementations, getattr(layers, name), baselines))
 
 
 CASES = {
@@ -63,6 +63,6 @@ CASES = {
         layer_case("gaussian", all_shapes, ("plain dense", "lax.conv")),
         layer_case("finite", finite_shapes, ("lax.conv",)),
         layer_case("content", narrow_shapes, ("plain dense", "lax.conv")),
-        Case("resnet20", network_shapes, network_contestants),
+        Case("resnet20", network_shapes, network_implementations),
     )
 }

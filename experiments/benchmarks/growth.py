@@ -12,7 +12,7 @@ STEEPEST = 2.0
 
 
 class Growth(NamedTuple):
-    """The exponent of a contestant's time over a range of sides."""
+    """The exponent of an implementation's time over a range of sides."""
 
     case: str
     features: int
@@ -33,7 +33,7 @@ def growths(rows: Iterable[Row]) -> list[Growth]:
     for row in rows:
         if row.skipped is None and FROM_SIDE <= row.side <= TO_SIDE:
             series.setdefault((row.case, row.features, row.contestant), []).append(row)
-    found = []
+    fits = []
     for key, members in series.items():
         members = sorted(members, key=lambda row: row.side)
         sides = [row.side for row in members]
@@ -41,8 +41,8 @@ def growths(rows: Iterable[Row]) -> list[Growth]:
             slope = exponent(
                 [row.pixels for row in members], [row.backward_seconds for row in members]
             )
-            found.append(Growth(*key, sides[0], sides[-1], slope))
-    return found
+            fits.append(Growth(*key, sides[0], sides[-1], slope))
+    return fits
 
 
 def predicted_seconds(history: Sequence[tuple[int, float]], pixels: int) -> float:

@@ -26,7 +26,7 @@ POSITION_FEATURES = 32
 LayerMaker = Callable[[int, int, Settings], AttentionLayer]
 
 
-def drawn(shape: tuple[int, ...], scale: float, seed: int, dtype: jnp.dtype) -> Array:
+def normal(shape: tuple[int, ...], scale: float, seed: int, dtype: jnp.dtype) -> Array:
     """Normal numbers of that standard deviation."""
     values = np.random.default_rng(seed).normal(scale=scale, size=shape)
     return jnp.asarray(values, jnp.float32).astype(dtype)
@@ -34,13 +34,13 @@ def drawn(shape: tuple[int, ...], scale: float, seed: int, dtype: jnp.dtype) -> 
 
 def images(side: int, features: int, settings: Settings) -> Array:
     """A batch of images of noise."""
-    return drawn((settings.batch, side, side, features), 1.0, 1, settings.jax_dtype)
+    return normal((settings.batch, side, side, features), 1.0, 1, settings.jax_dtype)
 
 
 def kernel(features: int, settings: Settings) -> Array:
     """A 3 × 3 kernel that keeps the size of what it is applied to."""
     shape = (KERNEL, KERNEL, features, features)
-    return drawn(shape, 1 / (KERNEL * np.sqrt(features)), 2, settings.jax_dtype)
+    return normal(shape, 1 / (KERNEL * np.sqrt(features)), 2, settings.jax_dtype)
 
 
 def with_maps(
@@ -50,7 +50,7 @@ def with_maps(
     content: ContentScores | None = None,
 ) -> AttentionLayer:
     """A layer with this encoding and output maps [heads, features, features]."""
-    output = drawn(
+    output = normal(
         (HEADS, features, features), 1 / np.sqrt(HEADS * features), 3, settings.jax_dtype
     )
     return AttentionLayer(encoding=encoding, value=None, output=output, content=content)
@@ -58,7 +58,7 @@ def with_maps(
 
 def free_centers() -> QuadraticEncoding:
     """Centres drawn from N(0, 2 I) as C20 does, α between 0.5 and 1.5."""
-    centers = drawn((HEADS, 2), np.sqrt(CENTER_VARIANCE), 4, jnp.dtype("float32"))
+    centers = normal((HEADS, 2), np.sqrt(CENTER_VARIANCE), 4, jnp.dtype("float32"))
     return QuadraticEncoding(jnp.linspace(0.5, 1.5, HEADS, dtype=jnp.float32), centers)
 
 
@@ -95,7 +95,7 @@ def gaussian(side: int, features: int, settings: Settings) -> AttentionLayer:
 def content(side: int, features: int, settings: Settings) -> AttentionLayer:
     """Scores from content besides those of the quadratic encoding."""
     query, key = (
-        drawn((HEADS, features, features), 1 / np.sqrt(features), seed, settings.jax_dtype)
+        normal((HEADS, features, features), 1 / np.sqrt(features), seed, settings.jax_dtype)
         for seed in (6, 7)
     )
     return with_maps(free_centers(), features, settings, ContentScores(query, key))

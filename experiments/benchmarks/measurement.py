@@ -36,7 +36,7 @@ class Cost(NamedTuple):
 
 
 class Runner(NamedTuple):
-    """One contestant, ready to run: each function runs a pass that many times and waits.
+    """One implementation, ready to run: each function runs a pass that many times and waits.
 
     `memory` and `cost` are those of the forward and backward pass, or None where nobody can tell.
     """
@@ -82,11 +82,11 @@ def repeat(function: Callable[..., Any], arguments: tuple[Any, ...], times: int)
 
 def analysis(compiled: Any) -> Memory | None:
     """XLA's memory analysis of a compiled program, or None where the platform has none."""
-    found = compiled.memory_analysis()
-    if found is None:
+    memory = compiled.memory_analysis()
+    if memory is None:
         return None
     return Memory(
-        found.argument_size_in_bytes, found.output_size_in_bytes, found.temp_size_in_bytes
+        memory.argument_size_in_bytes, memory.output_size_in_bytes, memory.temp_size_in_bytes
     )
 
 
@@ -96,11 +96,11 @@ def cost_of(compiled: Any) -> Cost | None:
     >>> cost_of(jax.jit(lambda x: x @ x).lower(jax.numpy.ones((4, 4))).compile()).flops
     128.0
     """
-    found = compiled.cost_analysis()
-    found = found[0] if isinstance(found, list) and found else found
-    if not found or "flops" not in found:
+    cost = compiled.cost_analysis()
+    cost = cost[0] if isinstance(cost, list) and cost else cost
+    if not cost or "flops" not in cost:
         return None
-    return Cost(float(found["flops"]), float(found.get("bytes accessed", 0.0)))
+    return Cost(float(cost["flops"]), float(cost.get("bytes accessed", 0.0)))
 
 
 def take_turns(
@@ -111,10 +111,10 @@ def take_turns(
     clock: Callable[[], float] = time.perf_counter,
     pause: Callable[[float], None] = time.sleep,
 ) -> dict[str, Times]:
-    """Time every contestant in every turn, another one first each time.
+    """Time every implementation in every turn, another one first each time.
 
     The first runs warm up; how often a pass is repeated in a turn follows from the second. A
-    contestant whose warm-up exceeds the time limit is timed by that alone.
+    implementation whose warm-up exceeds the time limit is timed by that alone.
 
     Args:
         turn_seconds: How long a pass is repeated for.
@@ -129,7 +129,7 @@ def take_turns(
             continue
         times[name] = Times([], [])
         once = [max(seconds_of(run, 1, clock), 1e-7) for run in runner[:2]]
-        forward, backward = (max(1, round(turn_seconds / each)) for each in once)
+        forward, backward = (max(1, round(turn_seconds / seconds)) for seconds in once)
         repeats[name] = forward, backward
     names = list(repeats)
     for turn in range(turns):

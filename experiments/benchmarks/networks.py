@@ -9,8 +9,8 @@ from flax import nnx
 from jax import Array
 
 import convattn as ca
-from benchmarks.contestants import Contestant
-from benchmarks.layers import drawn
+from benchmarks.implementations import Implementation
+from benchmarks.layers import normal
 from benchmarks.measurement import Runner, jax_runner
 from benchmarks.settings import Settings
 from convattn_lab.models.build import build_model
@@ -20,7 +20,7 @@ CLASSES = 10
 BACK_ENDS = ("auto", "dense")
 
 
-def network_contestants(side: int, features: int, settings: Settings) -> list[Contestant]:
+def network_implementations(side: int, features: int, settings: Settings) -> list[Implementation]:
     """A residual network for CIFAR-10 (He et al. 2016, section 4.2), and itself as attention.
 
     Args:
@@ -35,7 +35,7 @@ def network_contestants(side: int, features: int, settings: Settings) -> list[Co
     )
     definition, state = nnx.split(model)
     state = jax.tree.map(partial(narrowed, dtype=settings.jax_dtype), state)
-    images = drawn((settings.batch, side, side, 3), 1.0, 1, settings.jax_dtype)
+    images = normal((settings.batch, side, side, 3), 1.0, 1, settings.jax_dtype)
 
     def network(state: Any, images: Array) -> Array:
         return nnx.merge(definition, state)(images)
@@ -45,10 +45,10 @@ def network_contestants(side: int, features: int, settings: Settings) -> list[Co
         with jax.default_matmul_precision(settings.precision):
             return jax_runner(function, state, images)
 
-    wanted = settings.back_ends
-    names = [name for name in BACK_ENDS if wanted is None or name in wanted]
-    competing = [Contestant(name, partial(runner, name)) for name in names]
-    return [*competing, Contestant("lax.conv", partial(runner, None))]
+    requested = settings.back_ends
+    names = [name for name in BACK_ENDS if requested is None or name in requested]
+    implementations = [Implementation(name, partial(runner, name)) for name in names]
+    return [*implementations, Implementation("lax.conv", partial(runner, None))]
 
 
 def narrowed(leaf: Any, dtype: jnp.dtype) -> Any:

@@ -30,7 +30,7 @@ def peak(settings: Settings, clock: Callable[[], float]) -> dict[str, float]:
     matrix = jnp.ones((side, side), settings.jax_dtype)
     array = jnp.ones(numbers, settings.jax_dtype)
 
-    def least(function: Callable[..., Any], *arguments: Any) -> float:
+    def shortest(function: Callable[..., Any], *arguments: Any) -> float:
         compiled = jax.jit(function).lower(*arguments).compile()
         repeat(compiled, arguments, 1)
         rounds = (
@@ -39,6 +39,6 @@ def peak(settings: Settings, clock: Callable[[], float]) -> dict[str, float]:
         )
         return min(rounds)
 
-    product = least(lambda a, b: jnp.matmul(a, b, precision=settings.precision), matrix, matrix)
-    moved = least(jnp.add, array, array)
+    product = shortest(lambda a, b: jnp.matmul(a, b, precision=settings.precision), matrix, matrix)
+    moved = shortest(jnp.add, array, array)
     return {"flops": 2 * side**3 / product, "bytes": 3 * array.nbytes / moved}

@@ -42,13 +42,13 @@ def plain_attention(
     if parameters.content is not None:
         left = jnp.einsum("btd,hde->bhte", tokens, parameters.content.query, precision=precision)
         right = jnp.einsum("btd,hde->bhte", tokens, parameters.content.key, precision=precision)
-        inner = jnp.einsum("bhqe,bhke->bhqk", left, right, precision=precision)
-        scores = scores + inner.astype(scores.dtype) / math.sqrt(left.shape[-1])
+        products = jnp.einsum("bhqe,bhke->bhqk", left, right, precision=precision)
+        scores = scores + products.astype(scores.dtype) / math.sqrt(left.shape[-1])
     weights = jax.nn.softmax(scores, axis=-1).astype(images.dtype)
     formula = "hqk,bkd->bqhd" if weights.ndim == 3 else "bhqk,bkd->bqhd"
-    seen = jnp.einsum(formula, weights, tokens, precision=precision)
+    gathered = jnp.einsum(formula, weights, tokens, precision=precision)
     mixed = jnp.matmul(
-        seen.reshape(batch, height * width, -1), parameters.linear, precision=precision
+        gathered.reshape(batch, height * width, -1), parameters.linear, precision=precision
     )
     return mixed.reshape(batch, height, width, -1)
 
@@ -109,13 +109,13 @@ def convolution(kernel: Array, images: Array, precision: lax.PrecisionLike) -> A
     )
 
 
-def maps_alone(kernel: Array, seen: Array, precision: lax.PrecisionLike) -> Array:
+def maps_alone(kernel: Array, patches: Array, precision: lax.PrecisionLike) -> Array:
     """What is left of the layer when all heads have attended: one product with all their maps.
 
     Args:
         kernel: `[3, 3, features, out_features]`, a head for each tap.
         seen: `[batch, rows, columns, heads·features]`.
     """
-    flat = seen.reshape(-1, seen.shape[-1])
+    flat = patches.reshape(-1, patches.shape[-1])
     result = jnp.matmul(flat, kernel.reshape(-1, kernel.shape[-1]), precision=precision)
-    return result.reshape(*seen.shape[:-1], -1)
+    return result.reshape(*patches.shape[:-1], -1)

@@ -13,7 +13,7 @@ Series = dict[tuple[str, int], dict[str, list[Row]]]
 
 
 def figure_bytes(rows: Iterable[Row], file_format: str) -> bytes:
-    """A figure of the quadratic encoding's contestants, one row of panels for each width.
+    """A figure of the quadratic encoding's implementations, one row of panels for each width.
 
     A run without that encoding has the figure of all its cases.
 
@@ -23,15 +23,19 @@ def figure_bytes(rows: Iterable[Row], file_format: str) -> bytes:
     Raises:
         ImportError: Without matplotlib, `ValueError` where nothing was timed.
     """
-    drawn = series(rows)
-    if not drawn:
+    lines_of_cases = series(rows)
+    if not lines_of_cases:
         raise ValueError("nothing was timed, so that there is nothing to draw")
     matplotlib: Any = importlib.import_module("matplotlib")
     matplotlib.use("Agg")
     matplotlib.rcParams["svg.hashsalt"] = "convattn"
     pyplot: Any = importlib.import_module("matplotlib.pyplot")
-    figure, panels = pyplot.subplots(len(drawn), 2, figsize=(11, 4.2 * len(drawn)), squeeze=False)
-    for (time, memory), ((case, features), lines) in zip(panels, drawn.items(), strict=True):
+    figure, panels = pyplot.subplots(
+        len(lines_of_cases), 2, figsize=(11, 4.2 * len(lines_of_cases)), squeeze=False
+    )
+    for (time, memory), ((case, features), lines) in zip(
+        panels, lines_of_cases.items(), strict=True
+    ):
         for name, members in lines.items():
             pixels = [row.pixels for row in members]
             time.plot(pixels, [row.backward_seconds for row in members], "o-", label=name)
@@ -52,12 +56,12 @@ def figure_bytes(rows: Iterable[Row], file_format: str) -> bytes:
 
 
 def series(rows: Iterable[Row]) -> Series:
-    """By case and width, and then by contestant, the rows that were timed, smaller ones first."""
+    """By case and width, and then by implementation, the timed rows, smaller ones first."""
     timed = sorted((row for row in rows if row.skipped is None), key=lambda row: row.side)
-    wanted = {CASE} if any(row.case == CASE for row in timed) else {row.case for row in timed}
-    found: Series = {}
+    cases = {CASE} if any(row.case == CASE for row in timed) else {row.case for row in timed}
+    lines_of_cases: Series = {}
     for row in timed:
-        if row.case in wanted:
-            lines = found.setdefault((row.case, row.features), {})
+        if row.case in cases:
+            lines = lines_of_cases.setdefault((row.case, row.features), {})
             lines.setdefault(row.contestant, []).append(row)
-    return found
+    return lines_of_cases

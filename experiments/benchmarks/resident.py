@@ -1,4 +1,4 @@
-"""By how much a contestant raises the memory that its process holds, measured in a fresh process.
+"""By how much an implementation raises its process's memory, measured in a fresh process.
 
 The process compiles, notes what it holds, sets the kernel's high-water mark back (Linux), runs the
 forward and backward pass once and reads the mark. Where the mark cannot be set back it is the

@@ -7,8 +7,8 @@ from pathlib import Path
 import jax
 
 from benchmarks.cases import CASES, Case
-from benchmarks.contestants import Contestant
 from benchmarks.growth import predicted_seconds
+from benchmarks.implementations import Implementation
 from benchmarks.measurement import Runner, take_turns
 from benchmarks.resident import in_fresh_process, resident_increase
 from benchmarks.rows import Row
@@ -44,32 +44,32 @@ def remember(history: History, rows: Iterable[Row]) -> None:
     """Add what rows took."""
     for row in rows:
         if row.skipped is None:
-            taken = row.forward_seconds + row.backward_seconds
+            seconds = row.forward_seconds + row.backward_seconds
             key = (row.case, row.features, row.contestant)
-            history.setdefault(key, []).append((row.pixels, taken))
+            history.setdefault(key, []).append((row.pixels, seconds))
 
 
 def one_round(
     case: Case, side: int, features: int, settings: Settings, history: History
 ) -> list[Row]:
     """A row for everybody who competes on a case at a size."""
-    everybody = case.contestants(side, features, settings)
+    implementations = case.implementations(side, features, settings)
     runners: dict[str, Runner] = {}
     skipped: dict[str, str] = {}
-    for contestant in everybody:
-        past = history.get((case.name, features, contestant.name), [])
-        reason = contestant.refusal or too_much(contestant, past, side, settings)
-        made = reason if reason is not None else compiled(contestant, settings)
-        if isinstance(made, str):
-            skipped[contestant.name] = made
+    for implementation in implementations:
+        past = history.get((case.name, features, implementation.name), [])
+        reason = implementation.refusal or too_much(implementation, past, side, settings)
+        runner = reason if reason is not None else compiled(implementation, settings)
+        if isinstance(runner, str):
+            skipped[implementation.name] = runner
         else:
-            runners[contestant.name] = made
+            runners[implementation.name] = runner
     resident = {
-        contestant.name: resident_size(
-            case, side, features, contestant, runners[contestant.name], settings
+        implementation.name: resident_size(
+            case, side, features, implementation, runners[implementation.name], settings
         )
-        for contestant in everybody
-        if contestant.name in runners
+        for implementation in implementations
+        if implementation.name in runners
     }
     times = take_turns(runners, settings.turns, settings.turn_seconds, settings.time_limit)
     return [
@@ -78,26 +78,26 @@ def one_round(
             side,
             features,
             settings.batch,
-            contestant.name,
-            chose=contestant.chose,
-            skipped=skipped.get(contestant.name),
-            forward=times[contestant.name].forward if contestant.name in times else [],
-            backward=times[contestant.name].backward if contestant.name in times else [],
-            memory=runners[contestant.name].memory if contestant.name in runners else None,
-            resident=resident.get(contestant.name),
-            work=None if contestant.work is None else list(contestant.work),
-            cost=runners[contestant.name].cost if contestant.name in runners else None,
+            implementation.name,
+            chose=implementation.chose,
+            skipped=skipped.get(implementation.name),
+            forward=times[implementation.name].forward if implementation.name in times else [],
+            backward=times[implementation.name].backward if implementation.name in times else [],
+            memory=runners[implementation.name].memory if implementation.name in runners else None,
+            resident=resident.get(implementation.name),
+            work=None if implementation.work is None else list(implementation.work),
+            cost=runners[implementation.name].cost if implementation.name in runners else None,
         )
-        for contestant in everybody
+        for implementation in implementations
     ]
 
 
 def too_much(
-    contestant: Contestant, past: list[tuple[int, float]], side: int, settings: Settings
+    implementation: Implementation, past: list[tuple[int, float]], side: int, settings: Settings
 ) -> str | None:
-    """Why a contestant is not even compiled: the memory or the time that it is expected to take."""
-    if contestant.pair_bytes > settings.memory_limit:
-        size = contestant.pair_bytes / GIB
+    """Why an implementation is not even compiled: the memory or the time it is expected to take."""
+    if implementation.pair_bytes > settings.memory_limit:
+        size = implementation.pair_bytes / GIB
         return f"the weights of all pairs, their scores and gradients take {size:.0f} GiB"
     expected = predicted_seconds(past, side * side)
     if expected > settings.time_limit:
@@ -105,10 +105,10 @@ def too_much(
     return None
 
 
-def compiled(contestant: Contestant, settings: Settings) -> Runner | str:
-    """The contestant ready to run, or why it cannot."""
+def compiled(implementation: Implementation, settings: Settings) -> Runner | str:
+    """The implementation ready to run, or why it cannot."""
     try:
-        runner = contestant.runner()
+        runner = implementation.runner()
     except (jax.errors.JaxRuntimeError, MemoryError) as error:
         return f"does not compile: {str(error).splitlines()[0] if str(error) else 'no memory'}"
     if runner.memory is not None and runner.memory.total > settings.memory_limit:
@@ -120,29 +120,31 @@ def resident_size(
     case: Case,
     side: int,
     features: int,
-    contestant: Contestant,
+    implementation: Implementation,
     runner: Runner,
     settings: Settings,
 ) -> int | None:
-    """The resident increase of a contestant that is expected to take much, on the CPU; else None.
+    """The resident increase of an implementation expected to take much, on the CPU; else None.
 
     Small figures drown in what the allocator keeps.
     """
     smallest = settings.resident_from
     if smallest is None or jax.default_backend() != "cpu":
         return None
-    expected = contestant.pair_bytes if runner.memory is None else runner.memory.total
+    expected = implementation.pair_bytes if runner.memory is None else runner.memory.total
     if expected < smallest:
         return None
-    arguments = ["--memory-only", case.name, str(side), str(features), contestant.name]
+    arguments = ["--memory-only", case.name, str(side), str(features), implementation.name]
     arguments += ["--batch", str(settings.batch), "--dtype", settings.dtype]
     return in_fresh_process(SCRIPT, [*arguments, "--precision", settings.precision])
 
 
 def resident_of(case: str, side: int, features: int, name: str, settings: Settings) -> int:
-    """Compile one contestant in this process and measure its forward and backward pass."""
+    """Compile one implementation in this process and measure its forward and backward pass."""
     back_end = "separable" if name == "grid" else name
     alone = replace(settings, back_ends=(back_end,))
-    everybody = CASES[case].contestants(side, features, alone)
-    runner = next(each for each in everybody if each.name == name).runner()
+    implementations = CASES[case].implementations(side, features, alone)
+    runner = next(
+        implementation for implementation in implementations if implementation.name == name
+    ).runner()
     return resident_increase(lambda: runner.backward(1))

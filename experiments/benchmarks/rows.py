@@ -1,4 +1,4 @@
-"""One row for each contestant on each case at each size."""
+"""One row for each implementation on each case at each size."""
 
 import statistics
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from benchmarks.measurement import Cost, Memory
 
 @dataclass(frozen=True)
 class Row:
-    """What was measured of one contestant, or why nothing was.
+    """What was measured of one implementation, or why nothing was.
 
     Attributes:
         case, side, features, batch, contestant: Which one.
@@ -77,12 +77,12 @@ def row_from_json(record: dict[str, Any]) -> Row:
     fields = {name: record[name] for name in Row.__dataclass_fields__ if name in record}
     for name, kind in (("memory", Memory), ("cost", Cost)):
         if record.get(name) is not None:
-            fields[name] = kind(*(record[name][part] for part in kind._fields))
+            fields[name] = kind(*(record[name][field] for field in kind._fields))
     return Row(**fields)
 
 
 def by_group(rows: Iterable[Row]) -> dict[tuple[str, int, int, int], dict[str, Row]]:
-    """The rows that took turns together, by the contestant's name."""
+    """The rows that took turns together, by the implementation's name."""
     groups: dict[tuple[str, int, int, int], dict[str, Row]] = {}
     for row in rows:
         groups.setdefault(row.group, {})[row.contestant] = row

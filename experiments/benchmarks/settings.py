@@ -16,7 +16,7 @@ class Settings:
         sizes: Images of n × n tokens.
         dims: Features of a token, in and out.
         batch: Images at a time.
-        turns: How often every contestant is timed; the median counts.
+        turns: How often every implementation is timed; the median counts.
         dtype: Of images and maps, `"float32"` or `"bfloat16"`; encodings stay in float32.
         precision: Of all matrix products and convolutions, `"highest"` or `"default"`.
         turn_seconds: How long a turn lasts at least, by repetition.

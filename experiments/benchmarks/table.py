@@ -23,7 +23,7 @@ COLOURS = {"met": "green", "missed": "red", "not measured": "dim"}
 
 
 def round_table(rows: Iterable[Row]) -> Table:
-    """The contestants of one case and size, the fastest first and those left out last."""
+    """The implementations of one case and size, the fastest first and those left out last."""
     members = list(rows)
     case, features, batch, side = members[0].group
     title = f"{case}, {side}² tokens, D = {features}" + (f", batch {batch}" if batch > 1 else "")
@@ -49,17 +49,17 @@ def round_table(rows: Iterable[Row]) -> Table:
     return table
 
 
-def print_round(console: Console, rows: Iterable[Row], said: set[tuple[str, str, str]]) -> None:
+def print_round(console: Console, rows: Iterable[Row], reported: set[tuple[str, str, str]]) -> None:
     """The table of one case and size, and under it who was left out and why.
 
     Args:
-        said: Case, contestant and reason of what was printed before and is not repeated; added to.
+        reported: Case, contestant and reason of what was printed and is not repeated; added to.
     """
     members = list(rows)
     console.print(round_table(members))
     for row in members:
-        if row.skipped is not None and (row.case, row.contestant, row.skipped) not in said:
-            said.add((row.case, row.contestant, row.skipped))
+        if row.skipped is not None and (row.case, row.contestant, row.skipped) not in reported:
+            reported.add((row.case, row.contestant, row.skipped))
             line = f"  left out: {row.contestant}: {row.skipped}"
             console.print(line, highlight=False, markup=False)
     console.print()

@@ -34,36 +34,38 @@ def targets(rows: Iterable[Row], growth: Iterable[Growth], batch: int) -> list[T
     """All targets, those that this run did not measure included."""
     groups = by_group(row for row in rows if row.skipped is None)
 
-    def found(case: str, features: int, side: int, name: str) -> Row | None:
+    def row_of(case: str, features: int, side: int, name: str) -> Row | None:
         return groups.get((case, features, batch, side), {}).get(name)
 
     listed = []
     sides = sorted({side for case, d, _, side in groups if (case, d) == ("quadratic", WIDE)})
     for side in sides or [0]:
-        auto = found("quadratic", WIDE, side, "auto")
-        dense = fastest(found("quadratic", WIDE, side, name) for name in ("dense", "plain dense"))
+        auto = row_of("quadratic", WIDE, side, "auto")
+        dense = fastest(row_of("quadratic", WIDE, side, name) for name in ("dense", "plain dense"))
         size = f" at {side}²" if side else " at any size"
         listed.append(
             at_most(f"free centres: auto never slower than dense{size}", auto, dense, 1.0)
         )
     for side, limit in FREE.items():
-        auto, floor = (found("quadratic", WIDE, side, name) for name in ("auto", "lax.conv"))
+        auto, floor = (row_of("quadratic", WIDE, side, name) for name in ("auto", "lax.conv"))
         listed.append(
             at_most(f"free centres: auto ≤ {limit}× lax.conv at {side}²", auto, floor, limit)
         )
-    auto = found("quadratic", WIDE, 64, "auto")
-    dense = fastest(found("quadratic", WIDE, 64, name) for name in ("dense", "plain dense"))
+    auto = row_of("quadratic", WIDE, 64, "auto")
+    dense = fastest(row_of("quadratic", WIDE, 64, name) for name in ("dense", "plain dense"))
     listed.append(
         speed_up(f"free centres: auto ≥ {SPEED_UP:.0f}× faster than dense at 64²", auto, dense)
     )
     for side, limit in ON_GRID.items():
-        grid, floor = (found("quadratic", WIDE, side, name) for name in ("grid", "lax.conv"))
+        grid, floor = (row_of("quadratic", WIDE, side, name) for name in ("grid", "lax.conv"))
         listed.append(
             at_most(f"centres on a grid ≤ {limit}× lax.conv at {side}²", grid, floor, limit)
         )
-    listed += [memory(name, found("quadratic", NARROW, LARGEST_SIDE, name)) for name in LINEAR_TIME]
+    listed += [
+        memory(name, row_of("quadratic", NARROW, LARGEST_SIDE, name)) for name in LINEAR_TIME
+    ]
     for side, features in FINITE:
-        shift, floor = (found("finite", features, side, name) for name in ("shift", "lax.conv"))
+        shift, floor = (row_of("finite", features, side, name) for name in ("shift", "lax.conv"))
         asked = f"shift ≤ 1.0× lax.conv at {side}², D = {features}"
         listed.append(at_most(asked, shift, floor, 1.0))
     known = {(g.features, g.contestant): g for g in growth if g.case == "quadratic"}

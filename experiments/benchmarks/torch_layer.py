@@ -35,7 +35,9 @@ def torch_layer(layer: AttentionLayer, images: Any) -> tuple[Callable[[Any], Any
     def tensor(array: Any) -> Any:
         return torch.tensor(np.asarray(array, np.float32))
 
-    alpha, centers = (tensor(part).requires_grad_() for part in (encoding.alpha, encoding.centers))
+    alpha, centers = (
+        tensor(values).requires_grad_() for values in (encoding.alpha, encoding.centers)
+    )
     heads, features, out = output.shape
     linear = torch.nn.Linear(heads * features, out, bias=False).to(dtype)
     with torch.no_grad():
@@ -49,8 +51,8 @@ def torch_layer(layer: AttentionLayer, images: Any) -> tuple[Callable[[Any], Any
         target = -alpha[:, None] * torch.cat([ones, -2 * centers], dim=1)
         weights = torch.softmax(torch.einsum("hp,qkp->hqk", target, relative), dim=-1)
         keys = images.reshape(batch, height * width, features)
-        seen = torch.einsum("hqk,bkd->bqhd", weights.to(dtype), keys)
-        mixed = linear(seen.reshape(batch, height * width, heads * features))
+        mixed = torch.einsum("hqk,bkd->bqhd", weights.to(dtype), keys)
+        mixed = linear(mixed.reshape(batch, height * width, heads * features))
         return mixed.reshape(batch, height, width, out)
 
     return apply, [alpha, centers, linear.weight], tokens

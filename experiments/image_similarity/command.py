@@ -56,7 +56,7 @@ def train_similarity(
     Raises:
         ValueError: For images that cannot be paired; and as `begin_run` and `train`.
     """
-    given, dataset = chosen.pairs, read_dataset(chosen.pairs.source)
+    options, dataset = chosen.pairs, read_dataset(chosen.pairs.source)
     examples = training_pairs(chosen, dataset)
     _, height, width, _ = dataset.train.images.shape
     model = SimilarityNetwork(
@@ -65,7 +65,7 @@ def train_similarity(
         rngs=nnx.Rngs(chosen.training.seed),
         dtype=chosen.training.compute_dtype,
     )
-    counts = {name: len(part) for name, part in examples.judged.items()}
+    counts = {name: len(eval_set) for name, eval_set in examples.eval_sets.items()}
     data = {
         "name": dataset.title,
         "sha256": digest_of(dataset),
@@ -74,7 +74,7 @@ def train_similarity(
     with begin_run(
         folder, chosen, model, examples, command=command, data=data, console=console
     ) as run:
-        outcome = train(chosen.training, examples, model, folder, console=console, held=True)
+        outcome = train(chosen.training, examples, model, folder, console=console, locked=True)
         summary: dict[str, Any] = {}
         if outcome.status == "finished":
             pairs = len(examples.test)
@@ -84,7 +84,7 @@ def train_similarity(
                 "test_pairs": pairs,
                 "test_right": right,
                 "interval": [float(low), float(high)],
-                "independent": given.test_rounds == 1,
+                "independent": options.test_rounds == 1,
             }
         run.end(outcome, summary)
     return outcome
@@ -96,18 +96,18 @@ def training_pairs(chosen: SimilarityRunSettings, dataset: Dataset) -> TrainingP
     Raises:
         ValueError: For images that cannot be paired.
     """
-    given, seed = chosen.pairs, chosen.training.seed
-    train, validation = first(dataset.train, given.limit), None
-    if given.validation:
-        train, validation = validation_split(train, given.validation, seed=seed)
+    options, seed = chosen.pairs, chosen.training.seed
+    train, validation = first(dataset.train, options.limit), None
+    if options.validation:
+        train, validation = validation_split(train, options.validation, seed=seed)
     mean, std = channel_statistics(train)
     return TrainingPairs(
-        draw_pairs(train, rounds=given.rounds, seed=seed),
-        draw_pairs(first(dataset.test, given.limit), rounds=given.test_rounds),
+        draw_pairs(train, rounds=options.rounds, seed=seed),
+        draw_pairs(first(dataset.test, options.limit), rounds=options.test_rounds),
         mean,
         std,
         None if validation is None else draw_pairs(validation),
-        Augmentation(given.crop, given.flip) if given.crop or given.flip else None,
+        Augmentation(options.crop, options.flip) if options.crop or options.flip else None,
     )
 
 

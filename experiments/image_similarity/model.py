@@ -53,10 +53,10 @@ class SimilarityLayer(nnx.Module):
     ) -> None:
         channels, cross = settings.channels, settings.attention == "cross"
         segments = settings.segments if first else "none"
-        added = settings.segment_features if segments == "concatenate" else 0
+        extra = settings.segment_features if segments == "concatenate" else 0
         gap = max(settings.scales) // 2 if settings.gap is None else settings.gap
         operator = MultiscaleSelfAttentiveConvolution(
-            channels + added,
+            channels + extra,
             channels,
             settings.scales,
             heads=settings.heads,
@@ -64,7 +64,7 @@ class SimilarityLayer(nnx.Module):
             image_size=(size[0], 2 * size[1] + gap if cross else size[1]),
             rngs=rngs,
         )
-        shapes = {"add": (channels,), "concatenate": (added,), "none": None}
+        shapes = {"add": (channels,), "concatenate": (extra,), "none": None}
         self.operator: CrossAttentiveFeatures | MultiscaleSelfAttentiveConvolution = operator
         if cross:
             self.operator = CrossAttentiveFeatures(
@@ -79,11 +79,11 @@ class SimilarityLayer(nnx.Module):
     def __call__(self, both: Patches, training: bool) -> Patches:
         """Both images, the first ones of all pairs before the second ones, to the same."""
         if isinstance(self.operator, CrossAttentiveFeatures):
-            found = jnp.concatenate(self.operator(*jnp.split(both, 2)))
+            outputs = jnp.concatenate(self.operator(*jnp.split(both, 2)))
         else:
-            found = self.operator(both)
-        found = self.norm(found, use_running_average=not training).astype(both.dtype)
-        return both + jax.nn.relu(found)
+            outputs = self.operator(both)
+        outputs = self.norm(outputs, use_running_average=not training).astype(both.dtype)
+        return both + jax.nn.relu(outputs)
 
 
 class SimilarityNetwork(nnx.Module):
@@ -171,10 +171,10 @@ class SimilarityNetwork(nnx.Module):
             raise ValueError(
                 f"images.shape={images.shape}, but expected an even width: two images side by side"
             )
-        found = jnp.concatenate(jnp.split(images, 2, axis=2)).astype(self.dtype)
+        features = jnp.concatenate(jnp.split(images, 2, axis=2)).astype(self.dtype)
         for convolution in self.stem:
-            found = jax.nn.relu(convolution(found, training))
+            features = jax.nn.relu(convolution(features, training))
         for layer in self.layers:
-            found = layer(found, training)
-        first, second = jnp.split(self.last(found, training), 2)
+            features = layer(features, training)
+        first, second = jnp.split(self.last(features, training), 2)
         return first, second

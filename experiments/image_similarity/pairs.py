@@ -67,12 +67,12 @@ def one_round(
     words = random_words(seed, number, 2 * len(labels))
     order = np.argsort(words[: len(labels)], kind="stable")
     members = [order[labels[order] == name] for name in np.unique(labels)]
-    counts = pairs_of_classes([len(each) for each in members])
+    counts = pairs_of_classes([len(member) for member in members])
     target = sum(counts)
-    same = [each[: 2 * n].reshape(n, 2) for each, n in zip(members, counts, strict=True)]
-    left = [each[2 * n :] for each, n in zip(members, counts, strict=True)]
+    same = [member[: 2 * n].reshape(n, 2) for member, n in zip(members, counts, strict=True)]
+    left = [member[2 * n :] for member, n in zip(members, counts, strict=True)]
     for _ in range(sum(map(len, left)) - 2 * target):  # who stays alone is of the largest class
-        largest = max(range(len(left)), key=lambda place: len(left[place]))
+        largest = max(range(len(left)), key=lambda index: len(left[index]))
         left[largest] = left[largest][:-1]
     rest = np.concatenate(left)
     rest = rest[np.argsort(words[len(labels) :][: len(rest)], kind="stable")]
@@ -118,8 +118,8 @@ def parted(
     [[0, 3], [2, 1]]
     """
     pairs = pairs.copy()
-    for place in range(len(pairs)):
-        one = labels[pairs[place]]
+    for index in range(len(pairs)):
+        one = labels[pairs[index]]
         if one[0] != one[1]:
             continue
         others = labels[pairs]
@@ -129,6 +129,6 @@ def parted(
                 f"too many images of one class (label {int(one[0])}) to pair each with one of "
                 "another; take classes of more equal size"
             )
-        other = helps[np.searchsorted(helps, place) % len(helps)]
-        pairs[[place, other], 1] = pairs[[other, place], 1]
+        other = helps[np.searchsorted(helps, index) % len(helps)]
+        pairs[[index, other], 1] = pairs[[other, index], 1]
     return pairs

@@ -48,7 +48,7 @@ class TrainingPairs(TrainingExamples):
     validation: ImagePairs | None = None
     augmentation: Augmentation | None = None
 
-    noun: ClassVar[str] = "pairs"
+    unit_name: ClassVar[str] = "pairs"
     validation_option: ClassVar[str] = "--pairs.validation"
 
     def __post_init__(self) -> None:
@@ -72,7 +72,7 @@ class TrainingPairs(TrainingExamples):
         return DevicePairs(*sides)
 
     def load(
-        self, held: DevicePairs, indices: Array, keys: Array | None, dtype: DTypeLike
+        self, arrays: DevicePairs, indices: Array, keys: Array | None, dtype: DTypeLike
     ) -> tuple[Array, Array]:
         """Pictures `[batch, height, 2·width, channels]`, x on the left and z on the right.
 
@@ -80,7 +80,7 @@ class TrainingPairs(TrainingExamples):
         """
         augmented = None if keys is None else self.augmentation
         halves = []
-        for number, side in enumerate((held.first, held.second)):
+        for number, side in enumerate((arrays.first, arrays.second)):
             own = None if keys is None else jax.vmap(jax.random.fold_in, (0, None))(keys, number)
             half, labels = load_batch(side, indices, own, self.mean, self.std, augmented, dtype)
             halves.append(half)

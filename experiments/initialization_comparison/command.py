@@ -49,7 +49,7 @@ def main(words: Sequence[str] | None = None) -> int:
     return run_program(PROGRAM, Arguments, _compare, words)
 
 
-def _compare(given: Arguments) -> int:
+def _compare(args: Arguments) -> int:
     from convattn.cli.output import console
     from convattn.data.datasets import read_dataset
     from convattn_lab.runs.images import digest_of
@@ -59,23 +59,23 @@ def _compare(given: Arguments) -> int:
     from initialization_comparison.run import finish_trials
     from initialization_comparison.table import chosen_rates, describe_rate
 
-    _require_options(given)
-    digits, out, folder = given.dataset == "digits", console(), given.output_dir
-    if given.quick or digits:
-        folder = folder / ("quick" if given.quick else "digits")
+    _require_options(args)
+    digits, out, folder = args.dataset == "digits", console(), args.output_dir
+    if args.quick or digits:
+        folder = folder / ("quick" if args.quick else "digits")
     task = trials.DIGITS if digits else trials.CIFAR
-    sizes = (trials.DIGITS_IMAGES,) if digits else given.sizes
+    sizes = (trials.DIGITS_IMAGES,) if digits else args.sizes
     dataset, digest = None, None
-    if not given.table:
-        dataset = read_digits() if digits else read_dataset(given.data)
+    if not args.table:
+        dataset = read_digits() if digits else read_dataset(args.data)
         digest = digest_of(dataset)
-    if not given.quick and not digits:
+    if not args.quick and not digits:
         trials.require_sizes(sizes, None if dataset is None else len(dataset.train))
     read_results(folder, digest)  # what is wrong with them is said before anything runs
     compared = trials.quick()
     left: int | None = 0
-    if not given.quick:
-        tried = trials.tuning(task, first_grid=given.first_grid)
+    if not args.quick:
+        tried = trials.tuning(task, first_grid=args.first_grid)
         if dataset is not None:
             left = finish_trials(tried, dataset, folder, out)
             if left is None:
@@ -95,42 +95,42 @@ def _compare(given: Arguments) -> int:
         if more is None or left is None:
             return SUCCESS
         left += more
-    found = _report(compared, read_results(folder, digest), folder, out)
+    reported = _report(compared, read_results(folder, digest), folder, out)
     if left:
         out.print(
             f"runs of other processes: {left}; repeat the command after them, for what is left "
             "and the whole table"
         )
-    elif not found:
+    elif not reported:
         raise ValueError(f"{folder} holds no results yet; leave out --table to make them")
     return SUCCESS
 
 
-def _require_options(given: Arguments) -> None:
-    if given.dataset == "digits":
-        _require_no_options_of_cifar(given)
+def _require_options(args: Arguments) -> None:
+    if args.dataset == "digits":
+        _require_no_options_of_cifar(args)
         return
-    if given.quick and given.data is not None:
+    if args.quick and args.data is not None:
         raise ValueError(
             "--quick and --data, but expected one of them: --quick takes the bundled slice"
         )
-    if given.quick and given.sizes != SIZES:
+    if args.quick and args.sizes != SIZES:
         raise ValueError("--quick and --sizes, but --quick has 400 images; leave out one of them")
-    if not given.quick and given.data is None and not given.table:
+    if not args.quick and args.data is None and not args.table:
         raise ValueError(
             "no --data, but expected CIFAR-10 (a folder or an archive); --quick takes the bundled "
             "slice"
         )
 
 
-def _require_no_options_of_cifar(given: Arguments) -> None:
+def _require_no_options_of_cifar(args: Arguments) -> None:
     others = {
-        "--quick": given.quick,
-        "--data": given.data is not None,
-        "--sizes": given.sizes != SIZES,
-        "--first-grid": given.first_grid,
+        "--quick": args.quick,
+        "--data": args.data is not None,
+        "--sizes": args.sizes != SIZES,
+        "--first-grid": args.first_grid,
     }
-    named = ", ".join(name for name, is_given in others.items() if is_given)
+    named = ", ".join(name for name, is_set in others.items() if is_set)
     if named:
         raise ValueError(f"--dataset digits and {named}, but these are of CIFAR-10; leave them out")
 
@@ -140,10 +140,10 @@ def _report(trials: Sequence[Any], results: Mapping[str, Any], folder: Path, out
     from convattn.diagnosis.picture import save_picture
     from initialization_comparison.table import draw_results, results_table, rows
 
-    found = rows(results, trials)
-    if found:
-        out.print(results_table(found))
-    for images in dict.fromkeys(row.images for row in found):
-        for path in save_picture(draw_results(found, images), folder / "figures", f"{images}"):
+    table_rows = rows(results, trials)
+    if table_rows:
+        out.print(results_table(table_rows))
+    for images in dict.fromkeys(row.images for row in table_rows):
+        for path in save_picture(draw_results(table_rows, images), folder / "figures", f"{images}"):
             out.print(f"figure: {path}")
-    return bool(found)
+    return bool(table_rows)

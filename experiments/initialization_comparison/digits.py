@@ -8,7 +8,7 @@ from convattn.extras import require
 from convattn_lab.data.split import validation_split
 
 LEVELS = 16  # of a pixel, above 0
-TEST_SHARE, TEST_SEED = 0.28, 0  # by class: 504 test images, the same in every run
+TEST_FRACTION, TEST_SEED = 0.28, 0  # by class: 504 test images, the same in every run
 
 
 def read_digits() -> Dataset:
@@ -28,4 +28,4 @@ def read_digits() -> Dataset:
     names = tuple(str(name) for name in stored.target_names)
     pixels = np.repeat(grey[..., None], 3, axis=-1)
     every = Images(pixels, stored.target.astype(np.uint8), names)
-    return Dataset("scikit-learn's digits", *validation_split(every, TEST_SHARE, seed=TEST_SEED))
+    return Dataset("scikit-learn's digits", *validation_split(every, TEST_FRACTION, seed=TEST_SEED))

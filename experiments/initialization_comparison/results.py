@@ -27,7 +27,7 @@ class Epoch:
 
 @settings
 class Snapshot:
-    """The network after an epoch, 0 before the first step; what `look` returns."""
+    """The network after an epoch, 0 before the first step; what `compute_metrics` returns."""
 
     epoch: int
     distance: tuple[Number, ...]
@@ -87,7 +87,7 @@ def read_results(folder: Path, sha256: str | None = None) -> dict[str, Result]:
     Raises:
         ValueError: For a file that is no such result, and for results of other data.
     """
-    found: dict[str, Result] = {}
+    results: dict[str, Result] = {}
     for path in sorted(folder.glob("*.json")):
         try:
             result = TypeAdapter(Result).validate_json(read_file(path))
@@ -103,8 +103,8 @@ def read_results(folder: Path, sha256: str | None = None) -> dict[str, Result]:
                 f"{result.sha256[:8]}…, but expected {sha256[:8]}…); give another --output-dir, or "
                 "the images of these results"
             )
-        found[path.stem] = result
-    return found
+        results[path.stem] = result
+    return results
 
 
 def numbers(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:

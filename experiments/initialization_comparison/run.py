@@ -25,7 +25,7 @@ from convattn.networks.weights.files import WeightsFile
 from convattn.nnx.vision_transformer.state_dict import load_state_dict, state_dict
 from convattn_lab.runs.active_run import begin_run
 from convattn_lab.runs.directory import CONFIG
-from convattn_lab.runs.images import image_facts, make_model, training_images
+from convattn_lab.runs.images import image_metadata, make_model, training_images
 from convattn_lab.settings import to_json
 from convattn_lab.training.failures import NonFiniteLoss
 from convattn_lab.training.images import TrainingImages
@@ -84,9 +84,9 @@ def run_trial(
         load_state_dict(model, initialize(trial, model, images))
         initial = named_arrays(nnx.state(model, nnx.Param))
     assert images.validation is not None
-    facts = image_facts(dataset, images, chosen)
+    metadata = image_metadata(dataset, images, chosen)
     snapshot = partial(
-        look,
+        compute_metrics,
         heads=trial.task.network.heads,
         training=some_images(images, images.train, GRADIENT_OF),
         validation=some_images(images, images.validation, VALIDATED),
@@ -100,12 +100,12 @@ def run_trial(
             model,
             images,
             command=f"python {program}  # {trial.name}",
-            data=facts,
+            data=metadata,
             data_name="images",
             initial=initial,
         ) as run,
     ):
-        outcome = train(chosen.training, images, model, folder, snapshot=snapshot, held=True)
+        outcome = train(chosen.training, images, model, folder, snapshot=snapshot, locked=True)
         run.end(outcome, {"initializer": trial.initializer})
     if outcome is not None and outcome.status != "finished":
         return None
@@ -119,8 +119,8 @@ def run_trial(
         learning_rate=trial.learning_rate,
         seed=trial.seed,
         dataset=dataset.title,
-        sha256=facts["sha256"],
-        classes=facts["classes"],
+        sha256=metadata["sha256"],
+        classes=metadata["classes"],
         settings=to_json(chosen),
         diverged=outcome is None,
         validation_loss=validated,
@@ -184,15 +184,17 @@ def trial_images(trial: Trial, dataset: Dataset) -> TrainingImages:
     return replace(images, test=images.validation) if trial.tunes else images
 
 
-def some_images(images: TrainingImages, part: Images, count: int) -> Batch:
+def some_images(images: TrainingImages, split: Images, count: int) -> Batch:
     """So many images of a part at equal steps, or all, normalised, and their labels."""
-    count = min(count, len(part))
-    chosen = np.arange(count) * len(part) // count
-    pixels = (part.images[chosen] / 255 - images.mean) / images.std
-    return pixels.astype(np.float32), part.labels[chosen].astype(np.int32)
+    count = min(count, len(split))
+    chosen = np.arange(count) * len(split) // count
+    pixels = (split.images[chosen] / 255 - images.mean) / images.std
+    return pixels.astype(np.float32), split.labels[chosen].astype(np.int32)
 
 
-def look(model: Any, training: Batch, validation: Batch, *, heads: int) -> dict[str, np.ndarray]:
+def compute_metrics(
+    model: Any, training: Batch, validation: Batch, *, heads: int
+) -> dict[str, np.ndarray]:
     """What is kept of the network at some epochs.
 
     Args:
@@ -215,14 +217,14 @@ def look(model: Any, training: Batch, validation: Batch, *, heads: int) -> dict[
         at_mean = layer.at_mean[:, -height * width :, -height * width :]
         assert layer.maps is not None
         flat = layer.maps.reshape(len(layer.maps), -1)
-        found = convolution_distance(
+        distance = convolution_distance(
             at_mean.reshape(len(flat), height, width, height, width),
             flat @ flat.T,
             KERNEL_SIZE,
             queries="inside",
         )
         measures = measure_heads(layer.attention, layer.grid)
-        distances.append(found.relative)
+        distances.append(distance.relative)
         reach.append(measures.distance)
         shift.append(measures.one_shift)
     gradient = gradient_norms(model, jnp.asarray(training[0]), jnp.asarray(training[1]))

@@ -45,19 +45,19 @@ def chosen_rates(results: Mapping[str, Result], trials: Sequence[Trial]) -> dict
 
     Only of those whose tuning runs have all ended; a run that diverged is never chosen.
     """
-    found: dict[str, dict[float, float]] = {}
+    losses_of: dict[str, dict[float, float]] = {}
     expected = Counter(trial.initializer for trial in trials)
     for trial in trials:
         if trial.name in results:
             loss = results[trial.name].validation_loss
-            losses = found.setdefault(trial.initializer, {})
+            losses = losses_of.setdefault(trial.initializer, {})
             losses[trial.learning_rate] = math.inf if loss is None else loss
     best = {
         name: min(losses, key=lambda rate: losses[rate])
-        for name, losses in found.items()
+        for name, losses in losses_of.items()
         if len(losses) == expected[name]
     }
-    return {name: rate for name, rate in best.items() if math.isfinite(found[name][rate])}
+    return {name: rate for name, rate in best.items() if math.isfinite(losses_of[name][rate])}
 
 
 def describe_rate(name: str, rate: float, tried: Sequence[float]) -> str:
@@ -76,16 +76,18 @@ def rows(results: Mapping[str, Result], trials: Sequence[Trial]) -> list[Row]:
     groups: dict[tuple[int, str], dict[int, Result]] = {}
     for trial in trials:
         if trial.name in results:
-            found = groups.setdefault((trial.images, trial.initializer), {})
-            found[trial.seed] = results[trial.name]
-    made = []
+            of_seeds = groups.setdefault((trial.images, trial.initializer), {})
+            of_seeds[trial.seed] = results[trial.name]
+    table_rows = []
     for (images, name), own in groups.items():
-        accuracies = {seed: _accuracy(each) for seed, each in own.items()}
+        accuracies = {seed: _accuracy(result) for seed, result in own.items()}
         usual = groups.get((images, BASELINE), {})
         gains = [value - _accuracy(usual[s]) for s, value in accuracies.items() if s in usual]
         mean, half = interval([*accuracies.values()])
-        made.append(Row(name, images, accuracies, mean, half, *interval(gains), (*own.values(),)))
-    return made
+        table_rows.append(
+            Row(name, images, accuracies, mean, half, *interval(gains), (*own.values(),))
+        )
+    return table_rows
 
 
 def _accuracy(result: Result) -> float:
@@ -107,7 +109,7 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
     return mean, float(student.ppf((1 + LEVEL) / 2, len(values) - 1) * error)
 
 
-def results_table(found: Sequence[Row]) -> Table:
+def results_table(table_rows: Sequence[Row]) -> Table:
     """Accuracy in percent, the difference to truncated normal, and what the attention does."""
     table = Table(
         title="Test accuracy, mean over seeds with its 95 % interval",
@@ -130,11 +132,11 @@ def results_table(found: Sequence[Row]) -> Table:
     for name in names:
         side: Any = "left" if name == "initialisation" else "right"
         table.add_column(name, justify=side, no_wrap=name == "seeds")
-    for row in found:
-        diverged = sum(each.diverged for each in row.results)
+    for row in table_rows:
+        diverged = sum(result.diverged for result in row.results)
         first, last = (_measured(row, "distance", at) for at in (0, -1))
         near, far = (_measured(row, "attention_distance", at) for at in (0, -1))
-        seconds = [each.seconds for each in row.results if each.seconds is not None]
+        seconds = [result.seconds for result in row.results if result.seconds is not None]
         table.add_row(
             f"{row.images:,}",
             row.initializer,
@@ -156,8 +158,8 @@ def results_table(found: Sequence[Row]) -> Table:
 
 def _measured(row: Row, what: str, at: int) -> float:
     """The mean over runs, layers and heads in the first or the last snapshot."""
-    found = [np.asarray(getattr(each.snapshots[at], what), float) for each in row.results]
-    return float(np.mean(found))
+    values = [np.asarray(getattr(result.snapshots[at], what), float) for result in row.results]
+    return float(np.mean(values))
 
 
 def _percent(mean: float, half: float, *, sign: bool = False) -> str:
@@ -165,28 +167,28 @@ def _percent(mean: float, half: float, *, sign: bool = False) -> str:
     return first if np.isnan(half) else f"{first} ± {100 * half:.1f}"
 
 
-def draw_results(found: Sequence[Row], images: int) -> Any:
+def draw_results(table_rows: Sequence[Row], images: int) -> Any:
     """Over training, of one number of images: loss, accuracy and the distance of each layer.
 
     Means over the runs that did not diverge.
     """
-    own = [row for row in found if row.images == images]
+    own = [row for row in table_rows if row.images == images]
     depth = max(len(row.results[0].snapshots[0].distance) for row in own)
     figure = new_figure(
         3.2 * (depth + 2), 3.2, title=f"{images:,} training images, mean over seeds"
     )
     loss, accuracy, *layers = figure.subplots(1, depth + 2)
     for number, row in enumerate(own):
-        results = [each for each in row.results if not each.diverged]
+        results = [result for result in row.results if not result.diverged]
         curves: dict[Any, list[Any]] = {
-            loss: [[(p.epoch, p.train_loss) for p in each.curve] for each in results],
+            loss: [[(p.epoch, p.train_loss) for p in result.curve] for result in results],
             accuracy: [
-                [(p.epoch, p.validation_accuracy) for p in each.snapshots] for each in results
+                [(p.epoch, p.validation_accuracy) for p in result.snapshots] for result in results
             ],
         }
         for layer, axes in enumerate(layers):
             curves[axes] = [
-                [(p.epoch, p.distance[layer]) for p in each.snapshots] for each in results
+                [(p.epoch, p.distance[layer]) for p in result.snapshots] for result in results
             ]
         for axes, lines in curves.items():
             if not lines:

@@ -40,11 +40,11 @@ FURTHER_RATES = {  # of the second, beyond the end at which the first one's best
 }
 SEEDS = (0, 1, 2, 3, 4)
 TUNING_SEED, TUNING_IMAGES = 100, 1_000
-LEAST_IMAGES = 100
+MIN_IMAGES = 100
 SNAPSHOTS = 4  # over a run, besides that before the first step
 
 
-def _rival(initialized: Callable[..., dict[str, np.ndarray]]) -> Initializer:
+def _baseline(initialized: Callable[..., dict[str, np.ndarray]]) -> Initializer:
     return lambda arrays, seed, image_range, heads: initialized(arrays, heads=heads, seed=seed)
 
 
@@ -52,16 +52,18 @@ def _convolution(kernel: str) -> Initializer:
     def initialized(
         arrays: Arrays, seed: int, image_range: Range, heads: int
     ) -> dict[str, np.ndarray]:
-        found = start.convolutional(arrays, kernel, heads=heads, image_range=image_range, seed=seed)
-        return dict(found.parameters)
+        initial = start.convolutional(
+            arrays, kernel, heads=heads, image_range=image_range, seed=seed
+        )
+        return dict(initial.parameters)
 
     return initialized
 
 
 INITIALIZERS: dict[str, Initializer] = {
-    "truncated normal": _rival(start.truncated_normal),
-    "mimetic": _rival(start.mimetic),
-    "impulse": _rival(start.impulse),
+    "truncated normal": _baseline(start.truncated_normal),
+    "mimetic": _baseline(start.mimetic),
+    "impulse": _baseline(start.impulse),
     "convolution, impulses": _convolution("impulses"),
     "convolution, filters": _convolution("filters"),
 }
@@ -171,9 +173,9 @@ class Trial:
         )
 
 
-def validation_images(available: int, most: int = VALIDATION) -> int:
+def validation_images(available: int, limit: int = VALIDATION) -> int:
     """How many of the training images that there are become validation images."""
-    return min(most, available // 5)
+    return min(limit, available // 5)
 
 
 def require_sizes(sizes: Sequence[int], available: int | None) -> None:
@@ -197,9 +199,9 @@ def require_sizes(sizes: Sequence[int], available: int | None) -> None:
                 f"{available - left:,} are for validation; give smaller --sizes, or data with more "
                 "images"
             )
-    if min(sizes) < LEAST_IMAGES:
+    if min(sizes) < MIN_IMAGES:
         raise ValueError(
-            f"--sizes {min(sizes)}, but expected at least {LEAST_IMAGES}, ten of each class; give "
+            f"--sizes {min(sizes)}, but expected at least {MIN_IMAGES}, ten of each class; give "
             "larger ones"
         )
 

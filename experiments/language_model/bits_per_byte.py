@@ -66,12 +66,12 @@ def model_bits(
         logits = nnx.merge(graph, state)(symbols[:, :-1])
         return cross_entropy(logits, symbols[:, 1:], 0.0) / math.log(2)
 
-    found = []
+    bits = []
     for first in range(0, len(windows), batch):
-        part = windows[first : first + batch].astype(np.int32)
-        filled = np.concatenate([part, np.repeat(part[-1:], batch - len(part), axis=0)])
-        found.append(np.asarray(judge(state, jnp.asarray(filled)))[: len(part)])
-    return np.concatenate(found)
+        symbols = windows[first : first + batch].astype(np.int32)
+        filled = np.concatenate([symbols, np.repeat(symbols[-1:], batch - len(symbols), axis=0)])
+        bits.append(np.asarray(judge(state, jnp.asarray(filled)))[: len(symbols)])
+    return np.concatenate(bits)
 
 
 def unigram_bits(train: bytes, targets: UInt8[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
@@ -94,8 +94,8 @@ def bigram_bits(
     [0.994, 9.0]
     """
     symbols = np.frombuffer(train, np.uint8).astype(np.int64)
-    places = SYMBOLS * symbols[:-1] + symbols[1:]
-    counts = np.bincount(places, minlength=SYMBOLS**2).reshape(SYMBOLS, SYMBOLS)
+    pairs = SYMBOLS * symbols[:-1] + symbols[1:]
+    counts = np.bincount(pairs, minlength=SYMBOLS**2).reshape(SYMBOLS, SYMBOLS)
     followed = counts.sum(axis=1)
     return -np.log2((counts[contexts, targets] + 1) / (followed[contexts] + SYMBOLS))
 
@@ -111,11 +111,11 @@ def repeated_bytes(train: bytes, text: bytes, run: int = RUN) -> Bool[np.ndarray
     """
     run = as_integer(run, "run", 1)
     known = {train[start : start + run] for start in range(len(train) - run + 1)}
-    found = np.zeros(len(text), bool)
+    repeated = np.zeros(len(text), bool)
     for start in range(len(text) - run + 1):
         if text[start : start + run] in known:
-            found[start : start + run] = True
-    return found
+            repeated[start : start + run] = True
+    return repeated
 
 
 def new_windows(

@@ -59,29 +59,29 @@ def train_language_model(
     Raises:
         ValueError: For a text that is too short; and as `begin_run` and `train`.
     """
-    given = chosen.text
-    text = read_text(given.source)
-    content = text.content[: given.limit]
-    parts = split_text(content, validation=given.validation, test=given.test)
-    learned, validation, test = parts
+    options = chosen.text
+    text = read_text(options.source)
+    content = text.content[: options.limit]
+    splits = split_text(content, validation=options.validation, test=options.test)
+    learned, validation, test = splits
     examples = TrainingText(
-        windows_of(learned, given.length),
-        windows_of(test, given.length),
-        windows_of(validation, given.length) if validation else None,
+        windows_of(learned, options.length),
+        windows_of(test, options.length),
+        windows_of(validation, options.length) if validation else None,
     )
     model = LanguageModel(
         chosen.model,
         classes=SYMBOLS,
-        length=given.length,
+        length=options.length,
         rngs=nnx.Rngs(chosen.training.seed),
         dtype=chosen.training.compute_dtype,
     )
-    sizes = dict(zip(("train", "validation", "test"), map(len, parts), strict=True))
-    data = {**text.facts(), "parts": sizes}
+    sizes = dict(zip(("train", "validation", "test"), map(len, splits), strict=True))
+    data = {**text.metadata(), "parts": sizes}
     with begin_run(
         folder, chosen, model, examples, command=command, data=data, console=console
     ) as run:
-        outcome = train(chosen.training, examples, model, folder, console=console, held=True)
+        outcome = train(chosen.training, examples, model, folder, console=console, locked=True)
         finished = outcome.status == "finished"
         summary = bits_per_byte(outcome.model, examples.test, learned, test) if finished else {}
         run.end(outcome, summary)
@@ -96,18 +96,18 @@ def bits_per_byte(model: Any, windows: Windows, train: bytes, test: bytes) -> di
         train, test: The parts of the text.
     """
     contexts, targets = windows[:, :-1], windows[:, 1:]
-    found = {
+    bits = {
         "model": model_bits(model, windows),
         "bigram": bigram_bits(train, contexts, targets),
         "unigram": unigram_bits(train, targets),
     }
     new = new_windows(train, test, windows.shape[1] - 1)
-    on_new = {name: each[new] for name, each in found.items() if new.sum() > 1}
+    on_new = {name: values[new] for name, values in bits.items() if new.sum() > 1}
     return {
         "test_windows": len(targets),
-        "test_bits_per_byte": {name: summarize(each)._asdict() for name, each in found.items()},
+        "test_bits_per_byte": {name: summarize(values)._asdict() for name, values in bits.items()},
         "new_windows": int(new.sum()),
-        "new_bits_per_byte": {name: summarize(each)._asdict() for name, each in on_new.items()},
+        "new_bits_per_byte": {name: summarize(values)._asdict() for name, values in on_new.items()},
     }
 
 

@@ -59,11 +59,11 @@ class MultiscaleCausalConvolution(nnx.Module):
     def __call__(self, tokens: Features) -> Features:
         """Position i from positions ≤ i; in at least float32."""
         wide = tokens.astype(wide_dtype(tokens.dtype))
-        parts = [
+        scales = [
             convolve(wide, kernel[...], stride=(1,), dilation=(1,), causal=True)
             for kernel in self.kernels
         ]
-        joined = jnp.concatenate(parts, axis=-1)
+        joined = jnp.concatenate(scales, axis=-1)
         return jnp.matmul(joined, self.merge[...], precision=product_precision(joined.dtype))
 
 
@@ -143,8 +143,8 @@ class LanguageModel(nnx.Module):
     ) -> None:
         self.classes, length = as_integer(classes, "classes", 1), as_integer(length, "length", 1)
         self.settings, self.dtype = settings, compute_dtype(dtype)
-        drawn = jax.random.normal(rngs.params(), (self.classes, settings.width), jnp.float32)
-        self.embedding = nnx.Param(drawn)
+        embedding = jax.random.normal(rngs.params(), (self.classes, settings.width), jnp.float32)
+        self.embedding = nnx.Param(embedding)
         self.layers = nnx.List(
             LanguageModelLayer(settings, length=length, rngs=rngs, dtype=dtype)
             for _ in range(settings.depth)

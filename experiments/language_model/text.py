@@ -23,14 +23,14 @@ Windows = UInt8[np.ndarray, "count length_and_one"]
 class Text:
     """A text as bytes, with its name.
 
-    >>> Text("abc", b"abcd").facts()["sha256"][:8]
+    >>> Text("abc", b"abcd").metadata()["sha256"][:8]
     '88d4266f'
     """
 
     name: str
     content: bytes
 
-    def facts(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """What is put on record: name, size, SHA-256."""
         digest = hashlib.sha256(self.content).hexdigest()
         return {"name": self.name, "bytes": len(self.content), "sha256": digest}
@@ -100,7 +100,7 @@ def split_text(
     return content[:first], content[first:second], content[second:]
 
 
-def windows_of(part: bytes, length: int) -> Windows:
+def windows_of(content: bytes, length: int) -> Windows:
     """Windows of length + 1 bytes, each beginning with the last one of the one before.
 
     So each byte but the first is predicted once, but for a rest that fills no window.
@@ -112,12 +112,12 @@ def windows_of(part: bytes, length: int) -> Windows:
     b'abccdeefg'
     """
     length = as_integer(length, "length", 1)
-    count = (len(part) - 1) // length
+    count = (len(content) - 1) // length
     if count < 1:
         raise ValueError(
-            f"a part of {len(part)} bytes fills no window of {length} + 1; take a longer text or "
-            "a smaller length"
+            f"a part of {len(content)} bytes fills no window of {length} + 1; take a longer text "
+            "or a smaller length"
         )
-    symbols = np.frombuffer(part, np.uint8)
-    places = length * np.arange(count)[:, None] + np.arange(length + 1)
-    return symbols[places]
+    symbols = np.frombuffer(content, np.uint8)
+    indices = length * np.arange(count)[:, None] + np.arange(length + 1)
+    return symbols[indices]

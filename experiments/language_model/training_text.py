@@ -27,7 +27,7 @@ class TrainingText(TrainingExamples):
     test: Windows
     validation: Windows | None = None
 
-    noun: ClassVar[str] = "windows"
+    unit_name: ClassVar[str] = "windows"
     validation_option: ClassVar[str] = "--text.validation"
 
     @property
@@ -40,7 +40,7 @@ class TrainingText(TrainingExamples):
         return np.ascontiguousarray(examples)
 
     def load(
-        self, held: Array, indices: Array, keys: Array | None, dtype: DTypeLike
+        self, arrays: Array, indices: Array, keys: Array | None, dtype: DTypeLike
     ) -> tuple[Array, Array]:
         """Bytes and the bytes after them, `[batch, length]` each; nothing is augmented.
 
@@ -49,13 +49,13 @@ class TrainingText(TrainingExamples):
         >>> bytes(inputs.tolist()[0]), bytes(targets.tolist()[0])
         (b'bc', b'cd')
         """
-        symbols = held[indices].astype(jnp.int32)
+        symbols = arrays[indices].astype(jnp.int32)
         return symbols[:, :-1], symbols[:, 1:]
 
     def identity(self) -> dict[str, Any]:
         """The number, length and checksum of the windows."""
-        parts = {"training windows": self.train, "validation windows": self.validation}
-        return {name: fingerprint(part) for name, part in parts.items()}
+        splits = {"training windows": self.train, "validation windows": self.validation}
+        return {name: fingerprint(split) for name, split in splits.items()}
 
 
 def fingerprint(windows: Windows | None) -> list[int] | None:

@@ -10,7 +10,7 @@ import tyro
 from convattn.cli.running import SUCCESS, run_program
 
 PROGRAM = "experiments/trained_on.py"
-PARTS = ("slice", "cifar10")
+SUBFOLDERS = ("slice", "cifar10")
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def main(words: Sequence[str] | None = None) -> int:
     return run_program(PROGRAM, Arguments, _compare, words)
 
 
-def _compare(given: Arguments) -> int:
+def _compare(args: Arguments) -> int:
     from initialization_comparison.results import read_results
     from initialization_comparison.run import finish_trials
     from initialization_comparison.table import chosen_rates, describe_rate
@@ -52,32 +52,32 @@ def _compare(given: Arguments) -> int:
     from trained_on_comparison import trials
     from trained_on_comparison.compiling import Starts, Stopped
 
-    if given.table == (given.data is not None):
+    if args.table == (args.data is not None):
         raise ValueError(
             "--table beside --data, but --table only prints; leave out one of them"
-            if given.table
+            if args.table
             else "no --data, but expected CIFAR-10 (a folder or an archive); or give --table"
         )
-    out, folders = console(), [given.output_dir / part for part in PARTS]
+    out, folders = console(), [args.output_dir / name for name in SUBFOLDERS]
     datasets: list[Any] = [None, None]
-    if given.data is not None:
-        datasets = [read_dataset(), trials.with_few_tests(read_dataset(given.data))]
+    if args.data is not None:
+        datasets = [read_dataset(), trials.with_few_tests(read_dataset(args.data))]
         left = len(datasets[1].train)
         if left < trials.CIFAR_IMAGES + trials.TASK.validation:
             raise ValueError(
-                f"{given.data} has {left:,} training images, but expected at least "
+                f"{args.data} has {left:,} training images, but expected at least "
                 f"{trials.CIFAR_IMAGES:,} and {trials.TASK.validation} for validation"
             )
-    digests = [None if each is None else digest_of(each) for each in datasets]
+    digests = [None if dataset is None else digest_of(dataset) for dataset in datasets]
     for folder, digest in zip(folders, digests, strict=True):
         read_results(folder, digest)  # what is wrong with them is said before anything runs
 
-    def finished(runs: Sequence[Any], part: int) -> bool:
-        if datasets[part] is None:
+    def finished(runs: Sequence[Any], index: int) -> bool:
+        if datasets[index] is None:
             return True
         try:
             left = finish_trials(
-                runs, datasets[part], folders[part], out, Starts(folders[part]), PROGRAM
+                runs, datasets[index], folders[index], out, Starts(folders[index]), PROGRAM
             )
         except Stopped:
             out.print("stopped; the same command goes on with the convolutional network")
@@ -92,18 +92,18 @@ def _compare(given: Arguments) -> int:
     rates = chosen_rates(read_results(folders[0], digests[0]), tried)
     for name, rate in rates.items():
         out.print(describe_rate(name, rate, trials.LEARNING_RATES[name]))
-    for part, images in enumerate((trials.SLICE_IMAGES, trials.CIFAR_IMAGES)):
+    for index, images in enumerate((trials.SLICE_IMAGES, trials.CIFAR_IMAGES)):
         compared = trials.comparison(rates, images)
-        if not finished(compared, part):
+        if not finished(compared, index):
             return SUCCESS
-    found = [
+    reported = [
         _report(trials.comparison(rates, images), folder, digest, out)
         for folder, digest, images in zip(
             folders, digests, (trials.SLICE_IMAGES, trials.CIFAR_IMAGES), strict=True
         )
     ]
-    if not any(found):
-        raise ValueError(f"{given.output_dir} holds no results yet; give --data to make them")
+    if not any(reported):
+        raise ValueError(f"{args.output_dir} holds no results yet; give --data to make them")
     return SUCCESS
 
 
@@ -115,8 +115,8 @@ def _report(trials: Sequence[Any], folder: Path, digest: str | None, out: Any) -
     from trained_on_comparison.table import print_networks, read_networks
 
     results: Mapping[str, Any] = read_results(folder, digest)
-    found = rows(results, trials)
-    if found:
-        out.print(results_table(found))
-        print_networks(read_networks(folder), found, out)
-    return bool(found)
+    table_rows = rows(results, trials)
+    if table_rows:
+        out.print(results_table(table_rows))
+        print_networks(read_networks(folder), table_rows, out)
+    return bool(table_rows)

@@ -49,8 +49,8 @@ class Starts:
         compiled = _compiled(network, images, for_training=KINDS[trial.initializer])
         file = self.folder / f"{trial.seed}.json"
         if not file.exists():
-            facts = {"schema": 1, "seed": trial.seed, **measured(network, images)}
-            write_file(file, (json.dumps(facts, separators=(",", ":")) + "\n").encode())
+            metadata = {"schema": 1, "seed": trial.seed, **measured(network, images)}
+            write_file(file, (json.dumps(metadata, separators=(",", ":")) + "\n").encode())
         return compiled.timm
 
     def _network(self, seed: int, images: TrainingImages) -> Any:
@@ -76,8 +76,8 @@ def measured(network: Any, images: TrainingImages) -> Mapping[str, Any]:
     """
     pixels, labels = some_images(images, images.test, len(images.test))
     own = _classes(network, pixels)
-    found: dict[str, Any] = {"images": len(images.train), "accuracy": _fraction(own == labels)}
-    seen, known = some_images(images, images.train, GRADIENT_OF)
+    metrics: dict[str, Any] = {"images": len(images.train), "accuracy": _fraction(own == labels)}
+    inputs, targets = some_images(images, images.train, GRADIENT_OF)
     for name, for_training in KINDS.items():
         compiled = _compiled(network, images, for_training=for_training)
         report = compiled.report
@@ -85,10 +85,12 @@ def measured(network: Any, images: TrainingImages) -> Mapping[str, Any]:
         model = compiled.to_nnx()
         theirs = _classes(model, pixels)
         groups = {
-            group: float(f"{each.norm:.4g}")
-            for group, each in gradient_norms(model, jnp.asarray(seen), jnp.asarray(known)).items()
+            group: float(f"{gradient.norm:.4g}")
+            for group, gradient in gradient_norms(
+                model, jnp.asarray(inputs), jnp.asarray(targets)
+            ).items()
         }
-        found[name] = {
+        metrics[name] = {
             "constants": asdict(compiled.constants),
             "accuracy": _fraction(theirs == labels),
             "same_class": _fraction(theirs == own),
@@ -99,7 +101,7 @@ def measured(network: Any, images: TrainingImages) -> Mapping[str, Any]:
             "gradient": float(np.linalg.norm([*groups.values()])),
             "gradients": groups,
         }
-    return found
+    return metrics
 
 
 @nnx.jit
@@ -108,8 +110,8 @@ def _logits(model: Any, pixels: Any) -> Any:
 
 
 def _classes(model: Any, pixels: np.ndarray, at_once: int = 100) -> np.ndarray:
-    parts = [pixels[start : start + at_once] for start in range(0, len(pixels), at_once)]
-    return np.concatenate([np.asarray(_logits(model, part)).argmax(-1) for part in parts])
+    batches = [pixels[start : start + at_once] for start in range(0, len(pixels), at_once)]
+    return np.concatenate([np.asarray(_logits(model, batch)).argmax(-1) for batch in batches])
 
 
 def _fraction(right: np.ndarray) -> float:

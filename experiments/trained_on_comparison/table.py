@@ -18,26 +18,26 @@ def read_networks(folder: Path) -> dict[int, Mapping[str, Any]]:
     Raises:
         ValueError: For a file that is no such record.
     """
-    found = {}
+    networks = {}
     for path in sorted((folder / "networks").glob("*.json")):
         try:
-            facts = parse_json(read_file(path))
-            if facts["schema"] != 1:
+            record = parse_json(read_file(path))
+            if record["schema"] != 1:
                 raise KeyError("schema")
-            found[int(facts["seed"])] = facts
+            networks[int(record["seed"])] = record
         except (json.JSONDecodeError, KeyError, TypeError) as error:
             raise ValueError(
                 f"{path} is no record of experiments/trained_on.py ({error}); remove it, and the "
                 "network is measured again"
             ) from error
-    return found
+    return networks
 
 
 def print_networks(
-    networks: Mapping[int, Mapping[str, Any]], found: Sequence[Row], out: Any
+    networks: Mapping[int, Mapping[str, Any]], table_rows: Sequence[Row], out: Any
 ) -> None:
     """Means over the seeds that are compared, with 95 % intervals."""
-    own = next((row for row in found if row.initializer == COMPILED), None)
+    own = next((row for row in table_rows if row.initializer == COMPILED), None)
     if own is None:
         return
     seeds = [seed for seed in own.accuracies if seed in networks]
@@ -45,16 +45,18 @@ def print_networks(
     cnn = [networks[seed]["accuracy"] for seed in seeds]
     out.print(f"the CNN: {_percent(cnn)} of the test images")
     for name in (COMPILED, EXACT):
-        facts = [networks[seed][name] for seed in seeds]
-        said = [f"{name}, before training on: {_percent([each['accuracy'] for each in facts])}"]
-        said += [f"same class {_percent([each['same_class'] for each in facts])}"]
+        records = [networks[seed][name] for seed in seeds]
+        phrases = [
+            f"{name}, before training on: {_percent([record['accuracy'] for record in records])}"
+        ]
+        phrases += [f"same class {_percent([record['same_class'] for record in records])}"]
         for what in ("difference", "largest", "construction", "gradient"):
-            numbers = [each[what] for each in facts]
-            said.append(f"{what} {min(numbers):.3g} to {max(numbers):.3g}")
+            numbers = [record[what] for record in records]
+            phrases.append(f"{what} {min(numbers):.3g} to {max(numbers):.3g}")
         for what in ("norm", "slope", "sharpness"):
-            numbers = [each["constants"][what] for each in facts]
-            said.append(f"{what} {min(numbers):.3g} to {max(numbers):.3g}")
-        out.print("; ".join(said))
+            numbers = [record["constants"][what] for record in records]
+            phrases.append(f"{what} {min(numbers):.3g} to {max(numbers):.3g}")
+        out.print("; ".join(phrases))
     before = [networks[seed][COMPILED]["accuracy"] for seed in seeds]
     for words, others in (("before", before), ("the CNN", cnn)):
         gains = [one - other for one, other in zip(after, others, strict=True)]
@@ -71,7 +73,9 @@ def _percent(values: Sequence[float], *, sign: bool = False) -> str:
 def _distances(row: Row) -> tuple[list[float], list[float]]:
     """Of each layer, before and after, means over seeds; NaN where a run diverged."""
     both = [
-        np.mean([np.asarray(each.snapshots[at].distance, float) for each in row.results], axis=0)
+        np.mean(
+            [np.asarray(result.snapshots[at].distance, float) for result in row.results], axis=0
+        )
         for at in (0, -1)
     ]
     return both[0].tolist(), both[1].tolist()

@@ -69,7 +69,7 @@ def with_few_tests(dataset: Dataset) -> Dataset:
     """At most 2,000 of the test images, at equal steps, and a name that says so."""
     if len(dataset.test) <= TEST_IMAGES:
         return dataset
-    few = dataset.test
-    chosen = slice(None, None, len(few) // TEST_IMAGES)
-    test = type(few)(few.images[chosen], few.labels[chosen], few.class_names)
+    images = dataset.test
+    chosen = slice(None, None, len(images) // TEST_IMAGES)
+    test = type(images)(images.images[chosen], images.labels[chosen], images.class_names)
     return Dataset(f"{dataset.name}, {len(test):,} test images", dataset.train, test, dataset.note)

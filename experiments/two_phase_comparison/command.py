@@ -110,13 +110,13 @@ def _run(words: list[str], configs: Path) -> int:
         if words[:1] == [RECORD]:
             prog = f"python {PROGRAM} {RECORD}"
             return record_as_asked(tyro.cli(RecordArguments, args=words[1:], prog=prog))
-        given = read_arguments(words, configs)
-        if given.list:
+        args = read_arguments(words, configs)
+        if args.list:
             return list_configs(configs)
         one_process_alone(PROGRAM)
-        if isinstance(given, ComparisonArguments):
-            return compare_as_asked(given, command_of(words))
-        return train_as_asked(given, command_of(words))
+        if isinstance(args, ComparisonArguments):
+            return compare_as_asked(args, command_of(words))
+        return train_as_asked(args, command_of(words))
     except ValueError as error:
         raise UsageError(str(error)) from error
     except (ConversionFailed, NonFiniteLoss) as failure:
@@ -124,18 +124,18 @@ def _run(words: list[str], configs: Path) -> int:
         return FAILED
 
 
-def train_as_asked(given: Arguments, command: str) -> int:
+def train_as_asked(args: Arguments, command: str) -> int:
     """Both phases, a summary and pictures."""
     from convattn.cli.output import console
     from convattn_lab.two_phase.pipeline import PHASE_ONE, PHASE_TWO, run_two_phase
 
-    out, folder = console(), given.output_dir or run_folder(f"two-phase-{given.config}")
-    settings = with_images(given.settings, given)
+    out, folder = console(), args.output_dir or run_folder(f"two-phase-{args.config}")
+    settings = with_images(args.settings, args)
     summary = run_two_phase(settings, folder, command=command, console=out)
     if summary is None:
         out.print(f"go on with: {command} --output-dir {shlex.quote(str(folder))}")
         return SUCCESS
-    if given.figures:
+    if args.figures:
         from convattn.diagnosis.picture import save_picture
         from two_phase_comparison.pictures import draw_phases
 
@@ -149,7 +149,7 @@ def train_as_asked(given: Arguments, command: str) -> int:
     return SUCCESS
 
 
-def compare_as_asked(given: ComparisonArguments, command: str) -> int:
+def compare_as_asked(args: ComparisonArguments, command: str) -> int:
     """All the runs, and the tables and pictures of those that there are."""
     from convattn.cli.output import console
     from convattn.files import write_inside
@@ -157,15 +157,15 @@ def compare_as_asked(given: ComparisonArguments, command: str) -> int:
     from two_phase_comparison.comparison import ComparisonDirectory, compare
     from two_phase_comparison.table import comparison_rows, gradient_rows, markdown
 
-    out, folder = console(), given.output_dir or run_folder(f"comparison-{given.config}")
-    settings = replace(given.comparison, pipeline=with_images(given.comparison.pipeline, given))
+    out, folder = console(), args.output_dir or run_folder(f"comparison-{args.config}")
+    settings = replace(args.comparison, pipeline=with_images(args.comparison.pipeline, args))
     done = compare(settings, folder, command=command, console=out)
     directory = ComparisonDirectory(folder)
     rows, gradients = comparison_rows(settings, directory), gradient_rows(settings, directory)
     write_json(folder / "table.json", {"command": command, "rows": rows, "gradients": gradients})
     text = markdown(rows, gradients, len(settings.seeds))
     write_inside(folder / "table.md", text.encode())
-    if given.figures:
+    if args.figures:
         from two_phase_comparison.pictures import draw_comparison
 
         for picture in draw_comparison(settings, directory):
@@ -176,12 +176,12 @@ def compare_as_asked(given: ComparisonArguments, command: str) -> int:
     return SUCCESS
 
 
-def record_as_asked(given: RecordArguments) -> int:
+def record_as_asked(args: RecordArguments) -> int:
     """Put the runs of a seed on record for the ledger, or say why they do not count for its row."""
     from convattn_lab.records.record import write_record
 
-    found, check = write_record(given.folder, TWO_PHASES, replace=given.replace)
-    print(f"{check.path}\nit supports the verdict: {check.experiment().verdict_of(found)}")
+    record, check = write_record(args.folder, TWO_PHASES, replace=args.replace)
+    print(f"{check.path}\nit supports the verdict: {check.experiment().verdict_of(record)}")
     print(f"now: convattn verify --claim {TWO_PHASES}")
     return SUCCESS
 

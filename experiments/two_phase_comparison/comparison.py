@@ -20,7 +20,7 @@ from convattn_lab.training.failures import NonFiniteLoss
 from convattn_lab.two_phase.convert_run import PhaseOne, read_phase_one
 from convattn_lab.two_phase.pipeline import (
     STOPPED,
-    begin_folder,
+    begin_directory,
     is_finished,
     train_converted,
     train_once,
@@ -68,7 +68,9 @@ def compare(
     """
     directory, console = ComparisonDirectory(folder), console or Console(quiet=True)
     path, pipeline = folder / SETTINGS, settings.pipeline
-    begin_folder(path, "comparison", pipeline, lambda stored: comparison_from_json(stored).pipeline)
+    begin_directory(
+        path, "comparison", pipeline, lambda stored: comparison_from_json(stored).pipeline
+    )
     write_json(path, {"settings": to_json(settings), "command": command})
     return all(
         status != STOPPED
@@ -86,20 +88,20 @@ def statuses(
 ) -> Iterator[str]:
     """Train the runs of a seed one after the other, and say how each ended."""
 
-    def said(what: str) -> None:
+    def announce(what: str) -> None:
         console.print(f"[bold]seed {seed}: {what}[/bold]")
 
-    said("phase one")
+    announce("phase one")
     path = directory.run(seed, "phase1")
     yield train_once(settings.phase_one(seed), path, command, console)
     one: PhaseOne | None = None
     for start in settings.starts:
         for warmup in settings.warmups:
-            said(f"{start}, {warmup} warm-up")
+            announce(f"{start}, {warmup} warm-up")
             folder = directory.run(seed, f"{start}-{warmup}")
             if start == RANDOM:
                 yield guarded_training(
-                    train_once, settings.drawn(seed, warmup), folder, command, console
+                    train_once, settings.random_start(seed, warmup), folder, command, console
                 )
                 continue
             pipeline = settings.converted(seed, start, warmup)
@@ -107,7 +109,7 @@ def statuses(
                 one = one or read_phase_one(path)
                 yield guarded_training(train_converted, one, pipeline, folder, command, console)
     for name in CONTROLS if settings.controls else ():
-        said(CONTROLS[name])
+        announce(CONTROLS[name])
         yield guarded_training(
             train_once,
             settings.control(seed, name),
@@ -117,10 +119,10 @@ def statuses(
         )
 
 
-def guarded_training(train: Any, *given: Any) -> str:
+def guarded_training(train: Any, *args: Any) -> str:
     """Train; a run that diverges ends as `"diverged"`."""
     try:
-        return train(*given)
+        return train(*args)
     except NonFiniteLoss as failure:
-        given[-1].print(f"diverged: {failure}")
+        args[-1].print(f"diverged: {failure}")
         return "diverged"

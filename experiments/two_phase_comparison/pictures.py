@@ -9,7 +9,7 @@ import numpy as np
 
 from convattn.diagnosis.picture import new_figure, save_picture
 from convattn_lab.analysis.curves import points_of, require_metrics
-from convattn_lab.analysis.panels import FEW_POINTS, epoch_axis
+from convattn_lab.analysis.panels import MAX_MARKED_POINTS, epoch_axis
 from convattn_lab.runs.directory import RunDirectory
 from convattn_lab.training.metrics import read_metrics
 from convattn_lab.two_phase.settings import RANDOM, TITLES, ComparisonSettings
@@ -34,7 +34,7 @@ class Curve:
     dashed: bool = False
 
 
-def judged_by(path: Path) -> str:
+def evaluation_split(path: Path) -> str:
     """Which images judge a run in its curves: those for validation if it has any.
 
     Raises:
@@ -55,16 +55,16 @@ def phase_curves(one: Path, two: Path, quantity: str) -> list[Curve]:
     before, after = read_metrics(one), read_metrics(two)
     epochs = before[-1]["epoch"]
     conversion = RunDirectory(two).read_conversion()
-    found = []
-    for dashed, images in ((True, "train"), (False, judged_by(one))):
+    curves = []
+    for dashed, images in ((True, "train"), (False, evaluation_split(one))):
         name = f"{images}_{quantity}"
         first, second = points_of(before, name), points_of(after, name, epochs)
         if name == "test_accuracy" and conversion is not None:
             second = np.concatenate([[[epochs, conversion["test"]["after"]]], second])
-        said = "training images, augmented" if images == "train" else f"{images} images"
-        found.append(Curve(f"convolution phase, {said}", first, "C0", dashed))
-        found.append(Curve(f"attention phase, {said}", second, "C1", dashed))
-    return found
+        images_name = "training images, augmented" if images == "train" else f"{images} images"
+        curves.append(Curve(f"convolution phase, {images_name}", first, "C0", dashed))
+        curves.append(Curve(f"attention phase, {images_name}", second, "C1", dashed))
+    return curves
 
 
 def draw_phases(one: Path, two: Path, title: str) -> Any:
@@ -101,7 +101,7 @@ def plot(axes: Any, curves: Sequence[Curve]) -> None:
             color=curve.color,
             linestyle="--" if curve.dashed else "-",
             linewidth=1.0 if curve.dashed else 1.8,
-            marker="o" if len(curve.points) <= FEW_POINTS else None,
+            marker="o" if len(curve.points) <= MAX_MARKED_POINTS else None,
             markersize=3,
             gid=f"curve-{number}",
         )
@@ -114,7 +114,7 @@ def mean_curve(paths: list[Path], name: str) -> np.ndarray:
     """The mean of a quantity over runs of the same length, `[points, 2]`."""
     points = [points_of(read_metrics(path), name) for path in paths]
     shared = min(map(len, points))
-    return np.mean([each[:shared] for each in points], axis=0)
+    return np.mean([curve[:shared] for curve in points], axis=0)
 
 
 def draw_comparison(settings: ComparisonSettings, directory: ComparisonDirectory) -> list[Path]:
@@ -133,10 +133,10 @@ def draw_comparison(settings: ComparisonSettings, directory: ComparisonDirectory
             curves, images = [], ""
             for number, start in enumerate(starts):
                 for warmup in settings.warmups:
-                    paths = ended(settings, directory, f"{start}-{warmup}")
+                    paths = finished_paths(settings, directory, f"{start}-{warmup}")
                     if not paths:
                         continue
-                    images = judged_by(paths[0])
+                    images = evaluation_split(paths[0])
                     points = mean_curve(paths, f"{images}_{quantity}")
                     label = f"{TITLES[start]}, {warmup} warm-up ({len(paths)} seeds)"
                     curves.append(Curve(label, points, f"C{number}", warmup == "without"))
@@ -147,12 +147,14 @@ def draw_comparison(settings: ComparisonSettings, directory: ComparisonDirectory
     return written
 
 
-def ended(settings: ComparisonSettings, directory: ComparisonDirectory, name: str) -> list[Path]:
+def finished_paths(
+    settings: ComparisonSettings, directory: ComparisonDirectory, name: str
+) -> list[Path]:
     """The runs of this name that have metrics to their last epoch, one for each seed at most."""
-    found = []
+    paths = []
     for seed in settings.seeds:
         path = directory.run(seed, name)
         lines: list[dict[str, Any]] = read_metrics(path) if path.is_dir() else []
         if lines and lines[-1]["epoch"] == settings.pipeline.training_two.epochs:
-            found.append(path)
-    return found
+            paths.append(path)
+    return paths

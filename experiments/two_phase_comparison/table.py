@@ -38,26 +38,26 @@ def comparison_rows(
         for warmup in settings.warmups
     ]
     ways += [(name, title, None) for name, title in CONTROLS.items() if settings.controls]
-    found = []
+    rows = []
     for name, title, warmup in ways:
         runs = [run_figures(directory.run(seed, name)) for seed in settings.seeds]
         row: dict[str, Any] = {"name": name, "title": title, "warmup": warmup, "runs": runs}
         for quantity in ("accuracy", "loss", "train_loss", "converted"):
             row[quantity] = mean_and_deviation([run[quantity] for run in runs])
-        found.append(row)
-    return found
+        rows.append(row)
+    return rows
 
 
 def run_figures(path: Path) -> dict[str, Any]:
     """What a run gave: accuracy, losses, and what it was converted to before its first step."""
     directory, lines = RunDirectory(path), read_metrics(path)
     result, conversion = directory.read_result() or {}, directory.read_conversion()
-    ended = result if result.get("status") == "finished" else {}
+    finished = result if result.get("status") == "finished" else {}
     test = conversion["test"] if conversion else {}
     return {
-        "accuracy": ended.get("test_accuracy"),
-        "loss": ended.get("test_loss"),
-        "train_loss": lines[-1]["train_loss"] if ended and lines else None,
+        "accuracy": finished.get("test_accuracy"),
+        "loss": finished.get("test_loss"),
+        "train_loss": lines[-1]["train_loss"] if finished and lines else None,
         "converted": test.get("after"),
         "changed": test.get("changed"),
         "seconds": result.get("seconds"),
@@ -73,11 +73,11 @@ def mean_and_deviation(values: Sequence[float | None]) -> dict[str, float | int 
     >>> mean_and_deviation([1.0])["deviation"] is None
     True
     """
-    there = [value for value in values if value is not None]
-    if not there:
+    known = [value for value in values if value is not None]
+    if not known:
         return {"mean": None, "deviation": None, "count": 0}
-    spread = float(np.std(there, ddof=1)) if len(there) > 1 else None
-    return {"mean": float(np.mean(there)), "deviation": spread, "count": len(there)}
+    spread = float(np.std(known, ddof=1)) if len(known) > 1 else None
+    return {"mean": float(np.mean(known)), "deviation": spread, "count": len(known)}
 
 
 def paired_difference(
@@ -90,42 +90,42 @@ def paired_difference(
     1.5
     """
     pairs = zip(row["runs"], reference["runs"], strict=True)
-    found = [
+    gains = [
         one[quantity] - other[quantity]
         for one, other in pairs
         if one[quantity] is not None and other[quantity] is not None
     ]
-    if len(found) < 2:
-        return {"mean": found[0] if found else None, "half": None, "count": len(found)}
+    if len(gains) < 2:
+        return {"mean": gains[0] if gains else None, "half": None, "count": len(gains)}
     from scipy.stats import t
 
-    half = t.ppf(0.975, len(found) - 1) * np.std(found, ddof=1) / math.sqrt(len(found))
-    return {"mean": float(np.mean(found)), "half": float(half), "count": len(found)}
+    half = t.ppf(0.975, len(gains) - 1) * np.std(gains, ddof=1) / math.sqrt(len(gains))
+    return {"mean": float(np.mean(gains)), "half": float(half), "count": len(gains)}
 
 
 def gradient_rows(
     settings: ComparisonSettings, directory: ComparisonDirectory
 ) -> list[dict[str, Any]]:
     """For each conversion the gradient norms at its moment, for each seed."""
-    found = []
+    rows = []
     for start in settings.starts:
         if start == RANDOM:
             continue
         name = f"{start}-{settings.warmups[0]}"
         runs = [RunDirectory(directory.run(seed, name)) for seed in settings.seeds]
         stored = [conversion for run in runs if (conversion := run.read_conversion())]
-        seen = [conversion["gradients"] for conversion in stored]
+        gradients = [conversion["gradients"] for conversion in stored]
         groups = {
             group: {
-                **mean_and_deviation([each[group]["norm"] for each in seen]),
-                "zeros": [each[group]["zeros"] for each in seen],
-                "parameters": seen[0][group]["parameters"],
+                **mean_and_deviation([gradient[group]["norm"] for gradient in gradients]),
+                "zeros": [gradient[group]["zeros"] for gradient in gradients],
+                "parameters": gradients[0][group]["parameters"],
             }
             for group in (*GROUPS, REST)
-            if seen
+            if gradients
         }
-        found.append({"name": start, "title": TITLES[start], "groups": groups})
-    return found
+        rows.append({"name": start, "title": TITLES[start], "groups": groups})
+    return rows
 
 
 def markdown(rows: list[dict[str, Any]], gradients: list[dict[str, Any]], seeds: int) -> str:
@@ -169,7 +169,7 @@ def table_line(cells: Sequence[str]) -> str:
 
 
 def text_of(
-    found: dict[str, Any], spread: str = "deviation", *, scale: float = 1, form: str = ".3f"
+    summary: dict[str, Any], spread: str = "deviation", *, scale: float = 1, form: str = ".3f"
 ) -> str:
     """A mean, with its deviation or half its interval if there is one.
 
@@ -178,11 +178,11 @@ def text_of(
     >>> text_of({"mean": -0.01, "half": None, "count": 1}, "half", scale=100, form="+.1f")
     '-1.0'
     """
-    if found["mean"] is None:
+    if summary["mean"] is None:
         return ""
-    beside = found[spread]
+    beside = summary[spread]
     after = "" if beside is None else f" ± {scale * beside:{form.lstrip('+')}}"
-    return f"{scale * found['mean']:{form}}{after}"
+    return f"{scale * summary['mean']:{form}}{after}"
 
 
 def gradient_text(group: dict[str, Any]) -> str:

@@ -19,21 +19,21 @@ TIMES = ("seconds",)
 NUMBERS = ("detail", "problems")
 
 
-def facts(report: Any, left_out: tuple[str, ...], at: str = "") -> Iterator[tuple[str, Any]]:
+def leaves(report: Any, left_out: tuple[str, ...], at: str = "") -> Iterator[tuple[str, Any]]:
     """Each plain value of a report with where it stands: claims and evidence by their names."""
     if isinstance(report, dict):
         for key in sorted(report.keys() - {*left_out}):
-            yield from facts(report[key], left_out, f"{at}/{key}" if at else key)
+            yield from leaves(report[key], left_out, f"{at}/{key}" if at else key)
     elif isinstance(report, list) and all(isinstance(item, dict) for item in report):
         for item in report:
-            yield from facts(item, left_out, f"{at}/{item.get('id', item.get('name'))}")
+            yield from leaves(item, left_out, f"{at}/{item.get('id', item.get('name'))}")
     else:
         yield at, report
 
 
 def differences(first: Any, second: Any, left_out: tuple[str, ...]) -> Iterator[str]:
     """What the second report says otherwise than the first, a line each."""
-    before, after = (dict(facts(report, left_out)) for report in (first, second))
+    before, after = (dict(leaves(report, left_out)) for report in (first, second))
     for at in sorted(before.keys() | after.keys()):
         was, became = before.get(at, "nothing"), after.get(at, "nothing")
         if was != became:

@@ -101,24 +101,24 @@ def trials(write: Writer, folder: Path) -> tuple[int, list[str]]:
     """How many kills there were, and what went wrong."""
     kills, problems = 0, list[str]()
     for earlier in (False, True):
-        origin, whole = folder / f"origin-{earlier}", folder / f"whole-{earlier}"
-        place = folder / "trial"
+        origin, complete = folder / f"origin-{earlier}", folder / f"whole-{earlier}"
+        target = folder / "trial"
         origin.mkdir()
         if earlier:
             run(write, origin, "before")
-        shutil.copytree(origin, whole)
-        calls = run(write, whole, "now")
-        before, after = contents(origin), contents(whole)
+        shutil.copytree(origin, complete)
+        calls = run(write, complete, "now")
+        before, after = contents(origin), contents(complete)
         for stop in range(1, calls + 1):
             where = f"[call {stop} of {calls}, {'with' if earlier else 'without'} an earlier file]"
-            shutil.copytree(origin, place)
+            shutil.copytree(origin, target)
             try:
-                run(write, place, "now", stop)
+                run(write, target, "now", stop)
                 kills += 1
-                if contents(place).get("a.json") not in (before.get("a.json"), after["a.json"]):
+                if contents(target).get("a.json") not in (before.get("a.json"), after["a.json"]):
                     problems.append(f"lost: a.json {where}")
-                run(write, place, "now")
-                result = contents(place)
+                run(write, target, "now")
+                result = contents(target)
                 problems += [f"left over: {name} {where}" for name in result.keys() - after.keys()]
                 if result.get("a.json") != after["a.json"]:
                     problems.append(f"not resumed: a.json {where}")
@@ -126,7 +126,7 @@ def trials(write: Writer, folder: Path) -> tuple[int, list[str]]:
                 problems.append(f"damaged: {error} {where}")
             except RuntimeError as error:
                 problems.append(f"not resumed: {error} {where}")
-            shutil.rmtree(place)
+            shutil.rmtree(target)
     return kills, problems
 
 

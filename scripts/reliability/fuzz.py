@@ -42,8 +42,8 @@ def search(reader: Any, options: argparse.Namespace) -> NoReturn:
         with contextlib.suppress(*reader.refusals):
             reader.call(content, watch.folder)
         watch.emptied()
-    held = int(re.findall(r"VmData:\s+(\d+)", Path("/proc/self/status").read_text())[0]) * 1024
-    resource.setrlimit(resource.RLIMIT_DATA, (held + MEMORY, held + MEMORY))
+    resident = int(re.findall(r"VmData:\s+(\d+)", Path("/proc/self/status").read_text())[0]) * 1024
+    resource.setrlimit(resource.RLIMIT_DATA, (resident + MEMORY, resident + MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
     @seed(options.seed)
@@ -86,18 +86,18 @@ def main(readers: dict[str, Any] | None = None) -> int:
     options = parser.parse_args()
     if options.folder:
         search(known[options.reader], options)
-    found = 0
+    failures = 0
     for name in known if options.reader == "all" else [options.reader]:
         words = [sys.executable, *sys.argv]
         words[words.index(options.reader, 2)] = name
         with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
             environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
             done = subprocess.run([*words, f"--folder={folder}"], env=environment, check=False)
-        found += done.returncode != 0
+        failures += done.returncode != 0
         what = "files" if options.files else f"{options.inputs:,} inputs of seed {options.seed}"
-        said = f"exit code {done.returncode}, see {options.keep / name}"
-        print(f"{name}: {what}: {said if done.returncode else 'nothing found'}", flush=True)
-    return int(found > 0)
+        failure = f"exit code {done.returncode}, see {options.keep / name}"
+        print(f"{name}: {what}: {failure if done.returncode else 'nothing found'}", flush=True)
+    return int(failures > 0)
 
 
 if __name__ == "__main__":

@@ -63,7 +63,8 @@ ARITHMETIC: dict[type[ast.operator], tuple[str, Sequence[str]]] = {
 CALLS = {"min": "max", "max": "min", "any": "all", "all": "any"}
 WITHOUT = ("abs", "sorted", "reversed", "set")  # the argument alone instead
 MESSAGES = {"where", "what", "reason", "text", "message"}  # parameters that only messages show
-SHOWN = {"help", "prog", "description", "epilog", "metavar", "strict"}  # keywords, and zip's
+# Keywords that only messages show, and zip's.
+MESSAGE_KEYWORDS = {"help", "prog", "description", "epilog", "metavar", "strict"}
 TYPES = ("Callable", "Mapping", "Sequence", "dict", "list", "set", "tuple")  # as in list[int]
 
 Edit = tuple[int, int, bytes]  # from byte, to byte, what stands there instead
@@ -100,9 +101,9 @@ class Mutant:
         return code[:start] + text + code[end:]
 
     def __str__(self) -> str:
-        place = f"{self.module}: {self.function or 'outside functions'}"
-        place += f" (number {self.number + 1} of these)" * bool(self.number)
-        return f"{place}\n    - {self.before}\n    + {self.after}"
+        location = f"{self.module}: {self.function or 'outside functions'}"
+        location += f" (number {self.number + 1} of these)" * bool(self.number)
+        return f"{location}\n    - {self.before}\n    + {self.after}"
 
 
 def mutants_of(module: str, code: bytes, messages: Mapping[str, Sequence[str]]) -> list[Mutant]:
@@ -116,45 +117,45 @@ def mutants_of(module: str, code: bytes, messages: Mapping[str, Sequence[str]]) 
     tree = ast.parse(code)
     source = _Source(code)
     spans = [(name, source.span(node)) for name, node in functions(tree)]
-    seen: Counter[tuple[str, str, str]] = Counter()
-    found = []
-    parts = [(*source.span(node), ast.dump(node)) for node in tree.body]
+    counts: Counter[tuple[str, str, str]] = Counter()
+    mutants = []
+    statements = [(*source.span(node), ast.dump(node)) for node in tree.body]
     for start, end, text in sorted(set(_edits(tree, source, messages))):
-        inside = [name for name, (first, last) in spans if first <= start and end <= last]
-        first, last, dumped = next(part for part in parts if part[0] <= start and end <= part[1])
+        enclosing = [name for name, (first, last) in spans if first <= start and end <= last]
+        first, last, dumped = next(s for s in statements if s[0] <= start and end <= s[1])
         try:
             (node,) = ast.parse(code[first:start] + text + code[end:last]).body
         except SyntaxError:
             continue
         if ast.dump(node) != dumped:
-            place = (inside[0] if inside else "", *source.lines(start, end, text))
-            found.append(Mutant(module, *place, seen[place], (start, end, text)))
-            seen[place] += 1
-    return found
+            location = (enclosing[0] if enclosing else "", *source.lines(start, end, text))
+            mutants.append(Mutant(module, *location, counts[location], (start, end, text)))
+            counts[location] += 1
+    return mutants
 
 
 def functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
     """The functions of a module with their names, and its methods as `Class.method`."""
     for node in tree.body:
-        inside = node.body if isinstance(node, ast.ClassDef) else [node]
+        nodes = node.body if isinstance(node, ast.ClassDef) else [node]
         prefix = f"{node.name}." if isinstance(node, ast.ClassDef) else ""
-        yield from ((prefix + n.name, n) for n in inside if isinstance(n, ast.FunctionDef))
+        yield from ((prefix + n.name, n) for n in nodes if isinstance(n, ast.FunctionDef))
 
 
 def parameters(files: Sequence[Path]) -> dict[str, Sequence[str]]:
     """For each function, and each class with fields or `__init__`, its parameters in order."""
-    found: dict[str, Sequence[str]] = {}
+    functions: dict[str, Sequence[str]] = {}
     classes: dict[str, Sequence[str]] = {}
     for node in (node for file in files for node in ast.walk(ast.parse(file.read_bytes()))):
         if isinstance(node, ast.FunctionDef):
-            found[node.name] = [each.arg for each in node.args.args]
+            functions[node.name] = [argument.arg for argument in node.args.args]
         elif isinstance(node, ast.ClassDef):
-            fields = [part.target for part in node.body if isinstance(part, ast.AnnAssign)]
-            classes[node.name] = [each.id for each in fields if isinstance(each, ast.Name)]
-            for part in node.body:
-                if isinstance(part, ast.FunctionDef) and part.name == "__init__":
-                    classes[node.name] = [each.arg for each in part.args.args[1:]]
-    return found | classes
+            targets = [field.target for field in node.body if isinstance(field, ast.AnnAssign)]
+            classes[node.name] = [name.id for name in targets if isinstance(name, ast.Name)]
+            for statement in node.body:
+                if isinstance(statement, ast.FunctionDef) and statement.name == "__init__":
+                    classes[node.name] = [argument.arg for argument in statement.args.args[1:]]
+    return functions | classes
 
 
 class _Source:
@@ -197,7 +198,7 @@ class _Source:
 def _edits(
     tree: ast.Module, source: _Source, messages: Mapping[str, Sequence[str]]
 ) -> Iterator[Edit]:
-    for node in _kept(tree, messages):
+    for node in _mutable_nodes(tree, messages):
         if isinstance(node, ast.stmt):
             yield from _of_statement(node, source)
         elif isinstance(node, ast.expr):
@@ -208,7 +209,7 @@ def _edits(
                 yield from _of_condition(test, source)
 
 
-def _kept(node: ast.AST, messages: Mapping[str, Sequence[str]]) -> Iterator[ast.AST]:
+def _mutable_nodes(node: ast.AST, messages: Mapping[str, Sequence[str]]) -> Iterator[ast.AST]:
     """The nodes that may be changed."""
     left_out: list[ast.AST] = []
     if isinstance(node, ast.JoinedStr | ast.Import | ast.ImportFrom):
@@ -224,7 +225,7 @@ def _kept(node: ast.AST, messages: Mapping[str, Sequence[str]]) -> Iterator[ast.
         name = getattr(node.func, "id", getattr(node.func, "attr", ""))
         names = messages.get(name, ())
         left_out += [a for a, p in zip(node.args, names, strict=False) if p in MESSAGES]
-        left_out += [each for each in node.keywords if each.arg in MESSAGES | SHOWN]
+        left_out += [each for each in node.keywords if each.arg in MESSAGES | MESSAGE_KEYWORDS]
         left_out += node.args if name == "TypeVar" else []
     raised = getattr(node, "exc", None)  # of `raise`
     if isinstance(raised, ast.Call) and getattr(raised.func, "id", "") not in messages:
@@ -232,7 +233,7 @@ def _kept(node: ast.AST, messages: Mapping[str, Sequence[str]]) -> Iterator[ast.
     yield node
     for child in ast.iter_child_nodes(node):
         if child not in left_out:
-            yield from _kept(child, messages)
+            yield from _mutable_nodes(child, messages)
 
 
 def _of_statement(node: ast.stmt, source: _Source) -> Iterator[Edit]:
@@ -253,8 +254,8 @@ def _of_statement(node: ast.stmt, source: _Source) -> Iterator[Edit]:
             yield from _of_condition(node.test, source)
     if isinstance(node, ast.AugAssign):
         text, others = ARITHMETIC[type(node.op)]
-        place = source.between(node.target, node.value, text + "=")
-        yield from ((*place, f"{other}=".encode()) for other in others)
+        between = source.between(node.target, node.value, text + "=")
+        yield from ((*between, f"{other}=".encode()) for other in others)
 
 
 def _of_condition(node: ast.expr, source: _Source) -> Iterator[Edit]:
@@ -272,8 +273,8 @@ def _of_expression(node: ast.expr, source: _Source) -> Iterator[Edit]:
                 text, others, values = COMPARISONS[type(operator)]
                 texts = [getattr(each, "value", None) for each in (left, right)]
                 others = () if any(isinstance(each, str) for each in texts) else others
-                place = source.between(left, right, text)
-                yield from ((*place, other.encode()) for other in others)
+                between = source.between(left, right, text)
+                yield from ((*between, other.encode()) for other in others)
                 yield from ((*span, value.encode()) for value in values)
         case ast.BoolOp():
             word = b" and " if isinstance(node.op, ast.And) else b" or "
@@ -286,8 +287,8 @@ def _of_expression(node: ast.expr, source: _Source) -> Iterator[Edit]:
             yield (*span, source.text(node.operand))
         case ast.BinOp():
             text, swaps = ARITHMETIC[type(node.op)]
-            place = source.between(node.left, node.right, text)
-            yield from ((*place, other.encode()) for other in swaps)
+            between = source.between(node.left, node.right, text)
+            yield from ((*between, other.encode()) for other in swaps)
         case ast.Constant(value=bool()):
             yield (*span, str(not node.value).encode())
         case ast.Constant(value=int() | float() as value):
@@ -315,10 +316,12 @@ def _shorter(node: ast.List | ast.Tuple | ast.Set, source: _Source) -> Iterator[
     """One element less; of a tuple of two a tuple of one is left."""
     if not isinstance(node.ctx, ast.Load) if not isinstance(node, ast.Set) else len(node.elts) < 2:
         return
-    for each in node.elts:
-        start, end = source.span(each)
+    for element in node.elts:
+        start, end = source.span(element)
         if isinstance(node, ast.Tuple) and len(node.elts) < 3:
-            rest = b"".join(source.text(other) + b"," for other in node.elts if other is not each)
+            rest = b"".join(
+                source.text(other) + b"," for other in node.elts if other is not element
+            )
             yield (*source.span(node), b"(" + rest + b")")
         else:
             yield from _removed(start, end, source, source.span(node)[1])

@@ -59,11 +59,11 @@ class Certificate(NamedTuple):
 def find_mutants(tree: Path, files: Iterable[Path]) -> list[Mutant]:
     """All mutants of some files, in their order."""
     known = parameters(sorted((tree / CHECKER).rglob("*.py")))
-    found = []
+    mutants = []
     for file in files:
         messages = known if file.is_relative_to(tree / CHECKER) else {}
-        found += mutants_of(str(file.relative_to(tree)), file.read_bytes(), messages)
-    return found
+        mutants += mutants_of(str(file.relative_to(tree)), file.read_bytes(), messages)
+    return mutants
 
 
 def sample(mutants: Iterable[Mutant], size: int, seed: int) -> list[Mutant]:
@@ -95,11 +95,11 @@ def stale(listed: Iterable[Key], mutants: Iterable[Mutant]) -> list[Key]:
 
 def test_files(tree: Path, module: str) -> list[str]:
     """The tests of a module: the file named after it, then those of its package that import it."""
-    package, *parts = Path(module).with_suffix("").parts[1:]
+    package, *names = Path(module).with_suffix("").parts[1:]
     tests = tree / "tests" / FOLDERS.get(package, package)
-    folder = tests / parts[0] if package == "convattn" and len(parts) > 1 else tests
+    folder = tests / names[0] if package == "convattn" and len(names) > 1 else tests
     files = sorted(folder.glob("test_*.py" if folder == tree / "tests" else "**/test_*.py"))
-    parent, stem = ".".join((package, *parts[:-1])), parts[-1]
+    parent, stem = ".".join((package, *names[:-1])), names[-1]
     imports = re.compile(rf"^\s*from {parent}(\.{stem} | import .*\b{stem}\b)", re.MULTILINE)
     named = [file for file in files if file.stem in (f"test_{stem}", f"test_check_{stem}")]
     if package == "convattn_check":  # little is left for them after the certificates
@@ -132,7 +132,7 @@ def first_refuted(source: Path, certificates: Sequence[Certificate], answer: Con
     """In a process of its own: send the first certificate with another verdict, "" for none."""
     sys.path.insert(0, str(source))
     sys.dont_write_bytecode = True
-    for name in [each for each in sys.modules if each.split(".")[0] == "convattn_check"]:
+    for name in [module for module in sys.modules if module.split(".")[0] == "convattn_check"]:
         del sys.modules[name]  # the parent may have imported it from elsewhere
     signal.setitimer(signal.ITIMER_PROF, SLOW)  # ends this process
     try:
@@ -181,7 +181,7 @@ class Judge:
     @cached_property
     def certificates(self) -> list[Certificate]:
         """The committed ones, the smallest first; what notices a mutant moves to the front."""
-        return sorted(corpora(self.tree), key=lambda each: len(each.content))
+        return sorted(corpora(self.tree), key=lambda certificate: len(certificate.content))
 
     def seconds(self, work: Callable[[], str], name: tuple[str, ...]) -> float:
         """How long something takes without any error in the program, where it notices nothing."""
@@ -215,7 +215,7 @@ class Judge:
         except EOFError:
             by = f"a certificate took over {SLOW:g} s, or ended the process"
         process.join()
-        self.certificates.sort(key=lambda each: each.name != by)
+        self.certificates.sort(key=lambda certificate: certificate.name != by)
         return by
 
     def by_tests(self, files: Sequence[str], limit: float | None = None) -> str:
@@ -246,10 +246,10 @@ def table(mutants: Sequence[Mutant], by: dict[Key, str]) -> str:
     rows = ["| module | mutants | noticed | equivalent | open | score |"]
     for module in [*sorted({mutant.module for mutant in mutants}), "all"]:
         keys = [mutant.key for mutant in mutants if module in (mutant.module, "all")]
-        judged = [bool(by[key]) for key in keys if key in by]
-        noticed, left = sum(judged), len(judged) - sum(judged)
-        score = f"{100 * noticed / len(judged):.1f} %" if judged else "-"
-        numbers = (len(keys), noticed, len(keys) - len(judged), left, score)
+        verdicts = [bool(by[key]) for key in keys if key in by]
+        noticed, left = sum(verdicts), len(verdicts) - sum(verdicts)
+        score = f"{100 * noticed / len(verdicts):.1f} %" if verdicts else "-"
+        numbers = (len(keys), noticed, len(keys) - len(verdicts), left, score)
         rows.append(f"| {module} | {' | '.join(map(str, numbers))} |")
     return "\n".join(rows)
 

@@ -15,10 +15,10 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
-def to_json(given: Any) -> dict[str, Any]:
+def to_json(settings: Any) -> dict[str, Any]:
     """All of some settings, as JSON can hold them."""
-    kind: Any = type(given)
-    return _adapter(kind).dump_python(given, mode="json")
+    kind: Any = type(settings)
+    return _adapter(kind).dump_python(settings, mode="json")
 
 
 def from_json(kind: Any, stored: Any, *, later: Collection[str] = ()) -> Any:
@@ -34,8 +34,8 @@ def from_json(kind: Any, stored: Any, *, later: Collection[str] = ()) -> Any:
         ValueError: For values out of range, and unknown or missing fields.
     """
     try:
-        found = _adapter(kind).validate_json(json.dumps(stored))
-        missing = sorted({*flattened(to_json(found))} - {*flattened(stored), *later})
+        settings = _adapter(kind).validate_json(json.dumps(stored))
+        missing = sorted({*flattened(to_json(settings))} - {*flattened(stored), *later})
         problem = f"{', '.join(missing)} missing" if missing else ""
     except ValidationError as error:
         problem = explained(error)
@@ -44,7 +44,7 @@ def from_json(kind: Any, stored: Any, *, later: Collection[str] = ()) -> Any:
             f"these are not the settings of a run: {problem}; they come from another version, or "
             "the file was damaged: take that version, or begin a run of its own"
         )
-    return found
+    return settings
 
 
 def flattened(document: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -53,11 +53,11 @@ def flattened(document: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     >>> flattened({"training": {"seed": 0}, "seeds": [1]})
     {'training.seed': 0, 'seeds': [1]}
     """
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for name, value in document.items():
         nested = isinstance(value, dict)
-        found |= flattened(value, f"{prefix}{name}.") if nested else {f"{prefix}{name}": value}
-    return found
+        flat |= flattened(value, f"{prefix}{name}.") if nested else {f"{prefix}{name}": value}
+    return flat
 
 
 def changed_fields(one: Any, other: Any) -> list[str]:

@@ -93,7 +93,7 @@ def test_pictures_go_where_they_are_asked_to(run, tmp_path) -> None:
 
 
 def test_a_folder_that_may_not_be_written_into_is_refused(run, monkeypatch, capsys) -> None:
-    monkeypatch.setattr(os, "access", lambda place, mode: False)
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
     assert main(["centers", str(run), "--output-dir", str(run / "new")]) == 2
     assert "may not be written into" in capsys.readouterr().err
     assert not (run / "new").exists()
@@ -119,7 +119,7 @@ def test_curves_of_several_runs_and_their_numbers(run, saved, tmp_path, capsys) 
     )
     assert out.splitlines()[-1].endswith("curves-with-other.svg")
     stored = json.loads(numbers.read_text())["runs"]
-    assert [each["run"] for each in stored] == [str(run), str(other)]
+    assert [curve["run"] for curve in stored] == [str(run), str(other)]
     assert stored[1]["test"] == [[1, 0.1], [3, 0.3], [4, 0.25]]
 
 
@@ -183,8 +183,8 @@ def test_attention_without_content_says_that_all_maps_are_the_same(run, saved, c
     ],
 )
 def test_wrong_use_is_one_message_and_exit_2(stored, tmp_path, capsys, words, message) -> None:
-    places = {name: stored / name for name in ("run", "resnet", "content")} | {"tmp": tmp_path}
-    assert main([word.format(**places) for word in words]) == 2
+    folders = {name: stored / name for name in ("run", "resnet", "content")} | {"tmp": tmp_path}
+    assert main([word.format(**folders) for word in words]) == 2
     error = capsys.readouterr().err
     assert message in error
     assert error.startswith(f"experiments/analyse.py {words[0]}: ")

@@ -17,5 +17,5 @@ PARAMETERS = {  # torchvision's and timm's
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_a_network_has_as_many_parameters(name):
     model = nnx.eval_shape(lambda: ARCHITECTURES[name](rngs=nnx.Rngs(0)))
-    sizes = [part.size for part in jax.tree.leaves(nnx.state(model, nnx.Param))]
+    sizes = [leaf.size for leaf in jax.tree.leaves(nnx.state(model, nnx.Param))]
     assert sum(sizes) == PARAMETERS[name]

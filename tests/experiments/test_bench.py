@@ -4,7 +4,7 @@ import sys
 import bench
 import pytest
 from benchmarks.cases import CASES
-from benchmarks.contestants import Contestant
+from benchmarks.implementations import Implementation
 from benchmarks.measurement import Memory, Runner
 from benchmarks.plot import figure_bytes
 from benchmarks.rounds import compiled, rounds, too_much
@@ -37,7 +37,7 @@ def test_options_reach_the_settings_and_quick_gives_way_to_them() -> None:
 
 
 def test_everybody_competes_on_the_quadratic_encoding() -> None:
-    names = {each.name for each in CASES["quadratic"].contestants(4, 3, TINY)}
+    names = {column.name for column in CASES["quadratic"].implementations(4, 3, TINY)}
     assert names - {"torch"} == {
         *BACK_ENDS,
         "auto",
@@ -50,41 +50,41 @@ def test_everybody_competes_on_the_quadratic_encoding() -> None:
 
 def test_back_ends_that_are_not_asked_for_stay_away() -> None:
     settings = Settings(back_ends=("dense",))
-    names = {each.name for each in CASES["quadratic"].contestants(4, 3, settings)}
+    names = {column.name for column in CASES["quadratic"].implementations(4, 3, settings)}
     assert names - {"torch"} == {"dense", "plain dense", "lax.conv", "maps alone"}
 
 
 def test_auto_says_whom_it_chose_and_refusals_keep_their_reason() -> None:
-    found = {each.name: each for each in CASES["content"].contestants(4, 3, TINY)}
-    assert found["auto"].chose in BACK_ENDS
-    assert found["auto"].work == found[found["auto"].chose].work
-    assert found["separable"].refusal is not None
-    assert found["separable"].work is None
-    assert found["dense"].pair_bytes == 3 * 4 * 9 * 16 * 16
+    by_name = {column.name: column for column in CASES["content"].implementations(4, 3, TINY)}
+    assert by_name["auto"].chose in BACK_ENDS
+    assert by_name["auto"].work == by_name[by_name["auto"].chose].work
+    assert by_name["separable"].refusal is not None
+    assert by_name["separable"].work is None
+    assert by_name["dense"].pair_bytes == 3 * 4 * 9 * 16 * 16
 
 
-def contestant(**fields):
-    return Contestant("dense", lambda: Runner(lambda n: None, lambda n: None, None), **fields)
+def implementation(**fields):
+    return Implementation("dense", lambda: Runner(lambda n: None, lambda n: None, None), **fields)
 
 
 def test_who_is_expected_to_exceed_a_limit_is_not_compiled() -> None:
     settings = Settings(memory_limit=2.0 * GIB, time_limit=10.0)
-    assert too_much(contestant(pair_bytes=2.0 * GIB), [], 64, settings) is None
-    assert "3 GiB" in (too_much(contestant(pair_bytes=3.0 * GIB), [], 64, settings) or "")
-    assert too_much(contestant(), [(32 * 32, 0.5)], 64, settings) is None
-    assert "16 s a turn" in (too_much(contestant(), [(32 * 32, 1.0)], 64, settings) or "")
+    assert too_much(implementation(pair_bytes=2.0 * GIB), [], 64, settings) is None
+    assert "3 GiB" in (too_much(implementation(pair_bytes=3.0 * GIB), [], 64, settings) or "")
+    assert too_much(implementation(), [(32 * 32, 0.5)], 64, settings) is None
+    assert "16 s a turn" in (too_much(implementation(), [(32 * 32, 1.0)], 64, settings) or "")
 
 
 def test_who_plans_too_much_memory_is_compiled_but_not_run() -> None:
     runner = Runner(lambda n: None, lambda n: None, Memory(GIB, GIB, GIB))
-    made = Contestant("chunked", lambda: runner)
-    assert compiled(made, Settings(memory_limit=3.0 * GIB)) is runner
-    assert compiled(made, Settings(memory_limit=2.9 * GIB)) == "XLA plans 3.0 GiB"
+    chunked = Implementation("chunked", lambda: runner)
+    assert compiled(chunked, Settings(memory_limit=3.0 * GIB)) is runner
+    assert compiled(chunked, Settings(memory_limit=2.9 * GIB)) == "XLA plans 3.0 GiB"
 
     def fails():
         raise MemoryError("cannot allocate\nmore")
 
-    failing = Contestant("chunked", fails)
+    failing = Implementation("chunked", fails)
     assert compiled(failing, Settings()) == "does not compile: cannot allocate"
 
 
@@ -100,7 +100,7 @@ def test_a_round_has_a_row_for_everybody_and_its_times() -> None:
         back_ends=("dense", "separable", "auto"),
     )
     (rows,) = rounds(settings)
-    by_name = {each.contestant: each for each in rows}
+    by_name = {entry.contestant: entry for entry in rows}
     assert list(by_name) == ["dense", "separable", "auto", "plain dense", "lax.conv"]
     assert by_name["separable"].skipped is not None
     assert by_name["separable"].backward == []
@@ -128,7 +128,11 @@ def test_main_prints_and_writes(tmp_path, monkeypatch, capsys) -> None:
     assert written["environment"]["date"] == "1970-01-01"
     assert {"jax", "python", "processor", "cores", "backend"} <= set(written["environment"])
     assert written["settings"]["sizes"] == [2]
-    assert [each["contestant"] for each in written["rows"]] == ["dense", "plain dense", "lax.conv"]
+    assert [entry["contestant"] for entry in written["rows"]] == [
+        "dense",
+        "plain dense",
+        "lax.conv",
+    ]
     assert [file.name for file in path.parent.iterdir()] == ["bench.json"]
 
 
@@ -138,21 +142,21 @@ def test_a_run_goes_on_where_it_was_stopped(tmp_path, monkeypatch, capsys) -> No
     options = ["--cases", "finite", "resnet20", "--backends", "dense", "--quick", "--resume"]
     monkeypatch.setattr(sys, "argv", ["bench.py", *options, "--json", str(path)])
     bench.main()
-    whole = json.loads(path.read_text())
-    assert {each["case"] for each in whole["rows"]} == {"finite", "resnet20"}
-    kept = [each for each in whole["rows"] if each["case"] == "finite"]
-    path.write_text(json.dumps({**whole, "rows": kept}))
+    complete = json.loads(path.read_text())
+    assert {entry["case"] for entry in complete["rows"]} == {"finite", "resnet20"}
+    finished = [entry for entry in complete["rows"] if entry["case"] == "finite"]
+    path.write_text(json.dumps({**complete, "rows": finished}))
     capsys.readouterr()
     bench.main()
     again = json.loads(path.read_text())
-    assert again["rows"][: len(kept)] == kept
-    assert again["peak"] == whole["peak"]
-    assert len(again["rows"]) == len(whole["rows"])
+    assert again["rows"][: len(finished)] == finished
+    assert again["peak"] == complete["peak"]
+    assert len(again["rows"]) == len(complete["rows"])
     assert "finite" not in capsys.readouterr().out.partition("targets")[0]
-    for each in again["rows"]:
-        if each["contestant"] == "lax.conv":
-            assert each["over_convolution"] == [1.0, 1.0, 1.0]
-            assert each["cost"]["flops"] > 0
+    for entry in again["rows"]:
+        if entry["contestant"] == "lax.conv":
+            assert entry["over_convolution"] == [1.0, 1.0, 1.0]
+            assert entry["cost"]["flops"] > 0
     monkeypatch.setattr(sys, "argv", ["bench.py", *options, "--turns", "5", "--json", str(path)])
     with pytest.raises(UsageError, match="a run with other settings"):
         bench.main()

@@ -54,30 +54,30 @@ def test_help_is_fast_and_reads_well(tmp_path) -> None:
     done = script("--help", env={**os.environ, "PYTHONPATH": str(tmp_path), "COLUMNS": "100"})
     spent = processor_seconds() - before
     assert (done.returncode, done.stderr) == (0, "")
-    for part in (
+    for text in (
         "--config NAME",
         "--data PATH",
         "--resume RUN",
         "--model.heads",
         "--training.epochs",
     ):
-        assert part in done.stdout
+        assert text in done.stdout
     assert "Isotropic Gaussians, general Gaussians" in done.stdout
-    for part in ("Raises", ">>>", "**", "Traceback"):
-        assert part not in done.stdout
+    for text in ("Raises", ">>>", "**", "Traceback"):
+        assert text not in done.stdout
     assert spent < 2
 
 
 def test_the_list_names_every_config(capsys) -> None:
     assert cifar(["--list"]) == 0
-    shown = capsys.readouterr().out
+    output = capsys.readouterr().out
     for name in ("quadratic", "gaussian", "learned", "content", "heads16", "resnet18", "slice"):
-        assert name in shown
+        assert name in output
     for name in ("resnet_slice", "sac", "msac", "cmhsa3_convolution", "vit_base", "deit_small"):
-        assert name in shown
-    column = " ".join(line.split("│")[2].strip() for line in shown.splitlines() if "│" in line)
+        assert name in output
+    column = " ".join(line.split("│")[2].strip() for line in output.splitlines() if "│" in line)
     assert "bundled slice of CIFAR-10: the default." in column
-    assert "C20, appendix F; Fig. 14" in shown
+    assert "C20, appendix F; Fig. 14" in output
 
 
 @pytest.mark.slow
@@ -93,7 +93,7 @@ def test_a_run_ends_with_its_accuracy_and_can_be_resumed(pictures, tmp_path, cap
     assert capsys.readouterr().out.splitlines()[-1] == lines[-1]
     assert cifar(words) == 0  # the same words go on, too
     assert capsys.readouterr().out.splitlines()[-1] == lines[-1]
-    assert len(RunDirectory(run).read_facts()["sittings"]) == 3
+    assert len(RunDirectory(run).read_metadata()["sittings"]) == 3
     assert cifar([*words, "--training.seed", "1"]) == 2
     assert "differ in training.seed" in capsys.readouterr().err
 
@@ -147,9 +147,9 @@ def test_wrong_use_is_refused(words, message, tmp_path, capsys, monkeypatch) -> 
     write_folder(tmp_path / "other", {"readme.txt": b"no pictures"})
     monkeypatch.chdir(tmp_path)
     assert cifar([word.format(tmp=tmp_path) for word in words.split()]) == 2
-    shown = capsys.readouterr().err
-    assert message in " ".join(shown.replace("│", " ").split())
-    assert "Traceback" not in shown
+    output = capsys.readouterr().err
+    assert message in " ".join(output.replace("│", " ").split())
+    assert "Traceback" not in output
 
 
 def test_a_crop_beyond_the_images_leaves_no_folder_behind(tmp_path, capsys) -> None:
@@ -188,9 +188,9 @@ def test_ctrl_c_saves_and_says_how_to_go_on(pictures, tmp_path) -> None:
         out, errors = process.communicate(timeout=120)
     finally:
         process.kill()
-    shown = " ".join(out.decode().split())
+    output = " ".join(out.decode().split())
     assert process.returncode == 0, errors.decode()
-    assert "stopped by SIGINT at step" in shown
-    assert "go on with: python experiments/cifar.py --resume" in shown
+    assert "stopped by SIGINT at step" in output
+    assert "go on with: python experiments/cifar.py --resume" in output
     assert json.loads((run / "result.json").read_text())["status"] == "stopped"
     assert any(path.name.isdigit() for path in (run / "checkpoints").iterdir())

@@ -56,17 +56,17 @@ def test_a_config_opens_with_its_six_lines(name) -> None:
 def test_the_command_of_a_config_is_its_own(name) -> None:
     program, script, *words = shlex.split(labelled(CONFIGS[name].description)["Command"])
     assert (program, script) == ("python", "experiments/cifar.py")
-    given = read_arguments(words, FOLDER)
-    assert given.config == name
-    assert given.settings == CONFIGS[name].load()
-    wanted = "cifar100-binary" if name in TRANSFORMERS else "cifar10-binary"
-    assert given.download == (None if name in BUNDLED else wanted)
+    args = read_arguments(words, FOLDER)
+    assert args.config == name
+    assert args.settings == CONFIGS[name].load()
+    archive = "cifar100-binary" if name in TRANSFORMERS else "cifar10-binary"
+    assert args.download == (None if name in BUNDLED else archive)
 
 
 @pytest.mark.parametrize("name", TRANSFORMERS)
 def test_a_transformer_is_trained_as_long_as_both_phases_of_li_et_al(name) -> None:
-    given = CONFIGS[name].load()
-    training, images = given.training, given.images
+    settings = CONFIGS[name].load()
+    training, images = settings.training, settings.images
     assert (training.epochs, training.batch_size, training.optimizer) == (400, 128, "adamw")
     assert training.epochs * training.warmup == 5
     assert (training.beta1, training.beta2, training.epsilon) == (0.9, 0.999, 1e-8)
@@ -78,9 +78,9 @@ def test_a_transformer_is_trained_as_long_as_both_phases_of_li_et_al(name) -> No
 
 @pytest.mark.parametrize("name", PAPER)
 def test_a_config_is_the_paper_s(name) -> None:
-    given = CONFIGS[name].load()
-    assert differences(PAPER[name], to_json(given)) == []
-    changed = replace(given, training=replace(given.training, epochs=299))
+    settings = CONFIGS[name].load()
+    assert differences(PAPER[name], to_json(settings)) == []
+    changed = replace(settings, training=replace(settings.training, epochs=299))
     assert differences(PAPER[name], to_json(changed)) == ["training.epochs is 299, not 300"]
 
 
@@ -89,9 +89,10 @@ def test_the_networks_of_sac_have_one_recipe_and_nearly_one_size() -> None:
     """Within a tenth of the baseline's parameters, and trained as `slice` is."""
     sizes = {}
     for name in SAC:
-        given = CONFIGS[name].load()
-        assert (given.images, given.training) == (slice_config().images, slice_config().training)
-        sizes[name] = parameter_count(nnx.eval_shape(partial(made, given.model)))
+        settings = CONFIGS[name].load()
+        assert settings.images == slice_config().images
+        assert settings.training == slice_config().training
+        sizes[name] = parameter_count(nnx.eval_shape(partial(make_model, settings.model)))
     for name in SAC:
         assert abs(sizes[name] / sizes["sac_baseline"] - 1) < 0.1
 
@@ -101,7 +102,7 @@ def test_the_reduced_models_have_one_recipe() -> None:
     assert (first.images, first.training) == (second.images, second.training)
 
 
-def made(model: SelfAttentiveResNetSettings) -> nnx.Module:
+def make_model(model: SelfAttentiveResNetSettings) -> nnx.Module:
     return build_model(model, classes=10, image_size=(32, 32), rngs=nnx.Rngs(0))
 
 

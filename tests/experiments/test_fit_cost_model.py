@@ -26,8 +26,8 @@ def test_rates_that_made_the_times_are_found_again() -> None:
     # Scaled to unit columns the system has a condition below 100; a solution by normal equations
     # squares it, with a few hundred roundings.
     slack = 100**2 * gamma(400, float)
-    for found, expected in zip(fitted_rates(measured_rows()), RATES, strict=True):
-        assert_within(found / expected, 1.0, slack)
+    for rate, expected in zip(fitted_rates(measured_rows()), RATES, strict=True):
+        assert_within(rate / expected, 1.0, slack)
 
 
 def test_rates_are_never_negative() -> None:
@@ -60,7 +60,7 @@ def test_main_prints_rates_for_pasting(tmp_path, monkeypatch, capsys) -> None:
     path = tmp_path / "bench.json"
     record = {
         "environment": {"backend": "cpu", "device": "cpu"},
-        "rows": [each.to_json() for each in rows],
+        "rows": [row.to_json() for row in rows],
     }
     path.write_text(json.dumps(record))
     monkeypatch.setattr("sys.argv", ["fit_cost_model.py", str(path)])

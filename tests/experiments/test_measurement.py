@@ -22,10 +22,10 @@ class Clock:
         return self.now
 
     def runner(self, name, forward, backward):
-        def run(each):
+        def run(seconds):
             def repeated(times):
                 self.order.append((name, times))
-                self.now += times * each
+                self.now += times * seconds
 
             return repeated
 
@@ -105,14 +105,14 @@ assert high_water_mark() >= 60 * {MIB}
 print(json.dumps({{"resident": found}}))
 """
     )
-    found = in_fresh_process(script, [])
-    assert found is not None
-    assert 60 * MIB <= found < 96 * MIB
+    increase = in_fresh_process(script, [])
+    assert increase is not None
+    assert 60 * MIB <= increase < 96 * MIB
     assert status("VmNothing") is None
 
 
 @pytest.mark.parametrize(
-    ("program", "found"),
+    ("program", "expected"),
     [
         ("import json, sys; print(json.dumps({'resident': int(sys.argv[1])}))", 7),
         ("print('no JSON')", None),
@@ -120,7 +120,7 @@ print(json.dumps({{"resident": found}}))
         ("import sys; print('{\"resident\": 7}'); sys.exit(1)", None),
     ],
 )
-def test_a_fresh_process_is_believed_only_if_it_succeeds(tmp_path, program, found) -> None:
+def test_a_fresh_process_is_believed_only_if_it_succeeds(tmp_path, program, expected) -> None:
     script = tmp_path / "script.py"
     script.write_text(program)
-    assert in_fresh_process(script, ["7"]) == found
+    assert in_fresh_process(script, ["7"]) == expected

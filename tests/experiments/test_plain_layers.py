@@ -1,4 +1,4 @@
-"""The rivals compute what the library computes; otherwise their times would mean nothing.
+"""The baselines compute what the library computes; otherwise their times would mean nothing.
 
 Scores are sums of products of magnitude at most S, and softmax turns an absolute error t of a score
 into a factor e^(±2t) of a weight: as many roundings as t holds. With the sums over N keys and
@@ -73,8 +73,8 @@ def score_magnitude(layer, tokens):
         magnitude = (float(jnp.abs(stretch).max()) * 2 * distance) ** 2
     if layer.content is not None:
         left, right = (
-            jnp.abs(tokens).sum(-1).max() * jnp.abs(part).max()
-            for part in (layer.content.query, layer.content.key)
+            jnp.abs(tokens).sum(-1).max() * jnp.abs(matrix).max()
+            for matrix in (layer.content.query, layer.content.key)
         )
         magnitude += float(left * right) * FEATURES
     return magnitude
@@ -92,13 +92,13 @@ def bound(layer, tokens):
 @pytest.mark.parametrize("name", MAKERS)
 def test_plain_layer_is_the_layer(name) -> None:
     layer, tokens = layer_of(name), images()
-    found = plain(layer, tokens)
+    actual = plain(layer, tokens)
     expected = dense(layer, tokens)
     limit = bound(layer, tokens)
-    assert_within(found, expected, limit)
+    assert_within(actual, expected, limit)
     turned = dense(layer, tokens[:, ::-1])
     with pytest.raises(AssertionError, match="within"):
-        assert_within(found, turned, limit)
+        assert_within(actual, turned, limit)
 
 
 @pytest.mark.slow
@@ -107,8 +107,8 @@ def test_plain_scores_are_the_encodings(name) -> None:
     layer = layer_of(name)
     magnitude = score_magnitude(layer, images())
     limit = 2 * gamma(ROUNDINGS_OF_A_SCORE, jnp.float32) * magnitude
-    found = positional_scores(layer.encoding, SIDE, WIDTH)
-    assert_within(found, layer.encoding.positional_scores(GRID), limit)
+    actual = positional_scores(layer.encoding, SIDE, WIDTH)
+    assert_within(actual, layer.encoding.positional_scores(GRID), limit)
 
 
 @pytest.mark.slow
@@ -117,11 +117,11 @@ def test_finite_layer_is_the_convolution_it_is_timed_against() -> None:
     tokens = images()
     expected = convolution(kernel.astype(float), tokens.astype(float), HIGHEST)
     limit = layer_error_bound(layer, tokens, majorant_of(layer, kernel, None, tokens))
-    found = dense(layer, tokens)
-    assert_within(found, expected, limit)
+    actual = dense(layer, tokens)
+    assert_within(actual, expected, limit)
     turned = convolution(kernel[::-1].astype(float), tokens.astype(float), HIGHEST)
     with pytest.raises(AssertionError, match="within"):
-        assert_within(found, turned, limit)
+        assert_within(actual, turned, limit)
 
 
 def test_grid_layer_has_nine_heads_on_three_rows_and_three_columns() -> None:
@@ -141,11 +141,12 @@ needs_torch = pytest.mark.skipif(
 def test_torch_layer_is_the_layer() -> None:
     layer, tokens = layer_of("quadratic"), images()
     apply, parameters, tensor = torch_layer(layer, tokens)
-    found = apply(tensor).detach().numpy()
+    actual = apply(tensor).detach().numpy()
     limit = bound(layer, tokens)
     expected = dense(layer, tokens)
-    assert_within(found, expected, limit)
+    assert_within(actual, expected, limit)
     turned = apply(tensor.flip(1)).detach().numpy()
     with pytest.raises(AssertionError, match="within"):
         assert_within(turned, expected, limit)
-    assert [tuple(part.shape) for part in parameters] == [(9,), (9, 2), (FEATURES, 9 * FEATURES)]
+    shapes = [tuple(parameter.shape) for parameter in parameters]
+    assert shapes == [(9,), (9, 2), (FEATURES, 9 * FEATURES)]

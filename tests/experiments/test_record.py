@@ -37,8 +37,8 @@ def test_it_says_which_verdict_is_supported(main, tmp_path, capsys) -> None:
 def test_what_does_not_support_a_row_is_wrong_use(main, tmp_path, capsys) -> None:
     run = finished(tmp_path / "run", "C20.quadratic", test_images=500)
     assert main(run, "C20.quadratic") == 2
-    said = capsys.readouterr().err
-    assert "does not count for C20.quadratic: result.test_images=500" in said
+    output = capsys.readouterr().err
+    assert "does not count for C20.quadratic: result.test_images=500" in output
     assert main(run, "C20.lemma1") == 2
     assert main(tmp_path, "C20.quadratic") == 2
     assert not list(tmp_path.glob("proofs/*/*.json"))

@@ -40,27 +40,27 @@ def good_rows():
     return rows
 
 
-def judged(rows):
+def targets_of(rows):
     return targets(rows, growths(rows), 1)
 
 
 def with_changed(rows, contestant, side, features=400, **changes):
     return [
-        replace(each, **changes)
-        if (each.contestant, each.side, each.features) == (contestant, side, features)
-        else each
-        for each in rows
+        replace(row, **changes)
+        if (row.contestant, row.side, row.features) == (contestant, side, features)
+        else row
+        for row in rows
     ]
 
 
 def missed(rows):
-    return {target.asked for target in judged(rows) if target.verdict.startswith("missed")}
+    return {target.asked for target in targets_of(rows) if target.verdict.startswith("missed")}
 
 
 def test_a_run_that_meets_everything_meets_everything() -> None:
-    found = judged(good_rows())
-    assert {target.verdict for target in found} == {"met"}
-    assert len(found) == len(SIDES) + 4 + 1 + 3 + 2 + 2 + 4
+    met = targets_of(good_rows())
+    assert {target.verdict for target in met} == {"met"}
+    assert len(met) == len(SIDES) + 4 + 1 + 3 + 2 + 2 + 4
 
 
 @pytest.mark.parametrize(
@@ -79,33 +79,33 @@ def test_a_run_that_meets_everything_meets_everything() -> None:
 def test_each_target_is_missed_by_a_run_that_misses_it(
     contestant, side, features, changes, asked
 ) -> None:
-    found = missed(with_changed(good_rows(), contestant, side, features, **changes))
-    assert any(asked in each for each in found)
-    assert len(found) <= 2
+    asked_for = missed(with_changed(good_rows(), contestant, side, features, **changes))
+    assert any(asked in target for target in asked_for)
+    assert len(asked_for) <= 2
 
 
 def test_a_quarter_of_the_turns_within_the_limit_is_noise() -> None:
     turns = [1.0 * 256] + [1.26 * 256] * 6
     rows = with_changed(good_rows(), "auto", 16, backward=turns)
-    (verdict,) = {target.verdict for target in judged(rows)} - {"met"}
+    (verdict,) = {target.verdict for target in targets_of(rows)} - {"met"}
     assert verdict == "missed"  # the lower quartile is still above
     rows = with_changed(good_rows(), "auto", 16, backward=[1.0 * 256] * 3 + [1.26 * 256] * 4)
-    (verdict,) = {target.verdict for target in judged(rows)} - {"met"}
+    (verdict,) = {target.verdict for target in targets_of(rows)} - {"met"}
     assert verdict == "missed, within the noise"
 
 
 def test_a_program_is_not_slower_than_itself() -> None:
     rows = with_changed(good_rows(), "auto", 16, backward=[17.0 * 256] * 7, chose="dense")
-    assert any(target.measured == "auto is dense" for target in judged(rows))
+    assert any(target.measured == "auto is dense" for target in targets_of(rows))
     assert missed(rows) == {"free centres: auto ≤ 1.25× lax.conv at 16²"}
     rows = with_changed(rows, "plain dense", 16, backward=[15.0 * 256] * 7)
     assert "free centres: auto never slower than dense at 16²" in missed(rows)
 
 
 def test_what_was_not_measured_is_not_met() -> None:
-    assert {target.verdict for target in judged([])} == {"not measured"}
+    assert {target.verdict for target in targets_of([])} == {"not measured"}
     skipped = [left_out("auto", "too slow"), row("lax.conv", 1.0)]
-    assert {target.verdict for target in judged(skipped)} == {"not measured"}
+    assert {target.verdict for target in targets_of(skipped)} == {"not measured"}
 
 
 def test_growth_is_the_slope_over_the_range() -> None:
@@ -114,9 +114,9 @@ def test_growth_is_the_slope_over_the_range() -> None:
     slack = 10 * gamma(200, float)
     assert_within(exponent(pixels, [p**1.5 for p in pixels]), 1.5, slack)
     rows = [row("auto", float(side**4), side=side) for side in (8, 32, 224, 448)]
-    (found,) = growths(rows)
-    assert (found.first_side, found.last_side) == (32, 224)
-    assert_within(found.exponent, 2.0, slack)
+    (growth,) = growths(rows)
+    assert (growth.first_side, growth.last_side) == (32, 224)
+    assert_within(growth.exponent, 2.0, slack)
     assert growths(rows[:2]) == []
 
 
@@ -130,10 +130,10 @@ def test_the_next_size_is_predicted_from_the_last_two() -> None:
 
 
 def test_rows_survive_json() -> None:
-    whole = row("auto", [0.1, 0.3, 0.2], chose="dense", memory=Memory(1, 2, 3), work=[1.0] * 4)
-    record = whole.to_json()
+    complete = row("auto", [0.1, 0.3, 0.2], chose="dense", memory=Memory(1, 2, 3), work=[1.0] * 4)
+    record = complete.to_json()
     assert (record["median_backward"], record["memory"]["total"]) == (0.2, 6)
-    assert row_from_json(record) == whole
+    assert row_from_json(record) == complete
     empty = left_out("torch", "no memory")
     assert row_from_json(empty.to_json()) == empty
     assert "median_backward" not in empty.to_json()
@@ -152,8 +152,8 @@ def test_round_prints_ratios_fastest_first_and_who_was_left_out() -> None:
         row("lax.conv", 0.1, resident=7 * 2**20),
         left_out("plain dense", "the weights of all pairs take 84 GiB"),
     ]
-    said: set[tuple[str, str, str]] = set()
-    lines = printed(print_round, rows, said).splitlines()
+    reported: set[tuple[str, str, str]] = set()
+    lines = printed(print_round, rows, reported).splitlines()
     order = [name for line in lines for name in ("lax.conv ", "auto (", "dense  ") if name in line]
     assert order[-3:] == ["lax.conv ", "auto (", "dense  "]
     text = "\n".join(lines)
@@ -162,7 +162,7 @@ def test_round_prints_ratios_fastest_first_and_who_was_left_out() -> None:
     for figure, name in ratios.items():
         assert any(figure in line and name in line for line in lines)
     assert "left out: plain dense: the weights of all pairs take 84 GiB" in text
-    assert "left out" not in printed(print_round, rows, said)
+    assert "left out" not in printed(print_round, rows, reported)
 
 
 def test_summary_prints_exponents_and_targets() -> None:

@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 import training_bench
 from benchmarks.training import rounds
-from benchmarks.training.contestants import (
+from benchmarks.training.implementations import (
     StepMemory,
-    make_contestant,
+    make_step_of,
     names,
     random_batch,
 )
-from benchmarks.training.plain_encoder import FORMS, with_outputs_kept
+from benchmarks.training.plain_encoder import FORMS, with_stored_outputs
 from benchmarks.training.rows import Row, fastest_torch
 from benchmarks.training.settings import QUICK
 from benchmarks.training.targets import targets
@@ -57,7 +57,7 @@ def ours():
     model = Encoder(MODEL, classes=10, image_size=(HEIGHT, WIDTH), rngs=rngs, dtype="float64")
     random = np.random.default_rng(1)
     structure, state = nnx.split(model)
-    state = jax.tree.map(lambda part: jnp.asarray(part + random.normal(size=part.shape) / 4), state)
+    state = jax.tree.map(lambda leaf: jnp.asarray(leaf + random.normal(size=leaf.shape) / 4), state)
     return nnx.merge(structure, state)
 
 
@@ -84,18 +84,18 @@ def expected(ours, batch):
     return logits_and_gradients(ours, jnp.asarray(batch[0]), jnp.asarray(batch[1]))
 
 
-def assert_same(found, expected):
-    assert found.keys() == expected.keys()
+def assert_same_arrays(actual, expected):
+    assert actual.keys() == expected.keys()
     for name, array in expected.items():
         bound = gamma(TERMS, "float64") * float(np.abs(array).max() + 1)
-        assert_within(found[name], array, bound)
+        assert_within(actual[name], array, bound)
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_forms_that_keep_head_outputs_compute_our_model(form, ours, batch, expected):
-    kept = with_outputs_kept(ours, form)
-    assert {type(layer) for layer in kept.layers} == {FORMS[form]}
-    assert_same(logits_and_gradients(kept, *map(jnp.asarray, batch)), expected)
+    storing = with_stored_outputs(ours, form)
+    assert {type(layer) for layer in storing.layers} == {FORMS[form]}
+    assert_same_arrays(logits_and_gradients(storing, *map(jnp.asarray, batch)), expected)
 
 
 def torch_results(model, batch, mixing):
@@ -105,15 +105,15 @@ def torch_results(model, batch, mixing):
     logits = form.logits(torch.tensor(batch[0]), True)
     labels = torch.tensor(batch[1], dtype=torch.int64)
     torch.nn.functional.cross_entropy(logits, labels).backward()
-    gradients = {name: part.grad.numpy() for name, part in form.parameters.items()}
+    gradients = {name: parameter.grad.numpy() for name, parameter in form.parameters.items()}
     return {"logits": logits.detach().numpy(), **gradients}
 
 
 @needs_torch
 @pytest.mark.parametrize("mixing", MIXINGS)
 def test_the_pytorch_forms_compute_our_model(mixing, ours, batch, expected):
-    wanted = {name: as_torch(name, array) for name, array in expected.items()}
-    assert_same(torch_results(ours, batch, mixing), wanted)
+    expected_torch = {name: as_torch(name, array) for name, array in expected.items()}
+    assert_same_arrays(torch_results(ours, batch, mixing), expected_torch)
 
 
 @needs_torch
@@ -124,9 +124,9 @@ def test_a_wrong_mapping_of_weights_is_seen(name, ours, batch, expected, monkeyp
         return right[::-1].copy() if named.endswith(name) else right
 
     monkeypatch.setattr("benchmarks.training.torch_model.as_torch", wrong)
-    found = torch_results(ours, batch, "einsum")
+    actual = torch_results(ours, batch, "einsum")
     with pytest.raises(AssertionError):
-        assert_within(found["logits"], expected["logits"], gamma(TERMS, "float64") * 100)
+        assert_within(actual["logits"], expected["logits"], gamma(TERMS, "float64") * 100)
 
 
 @needs_torch
@@ -134,21 +134,23 @@ def test_pytorch_decays_what_we_decay(ours) -> None:
     settings = TrainingSettings(weight_decay=0.25)
     parameters = torch_model(ours).parameters
     groups = torch_optimizer(parameters, settings).param_groups
-    decayed = {id(part) for group in groups if group["weight_decay"] for part in group["params"]}
-    found = {name for name, part in parameters.items() if id(part) in decayed}
+    decayed = {
+        id(parameter) for group in groups if group["weight_decay"] for parameter in group["params"]
+    }
+    decayed_names = {name for name, parameter in parameters.items() if id(parameter) in decayed}
     flags = our_arrays(decays(nnx.state(ours, nnx.Param)))
-    assert found == {name for name, flag in flags.items() if flag}
+    assert decayed_names == {name for name, flag in flags.items() if flag}
     assert {group["weight_decay"] for group in groups} == {0.25, 0.0}
     assert {group["momentum"] for group in groups} == {settings.momentum}
 
 
 def test_every_contestant_takes_a_step_and_says_its_memory() -> None:
     for name in names(QUICK):
-        step = make_contestant(name, 2, QUICK)
+        step = make_step_of(name, 2, QUICK)
         step.run()
         assert (step.memory is None) == name.startswith("torch")
     with pytest.raises(ValueError, match="does not compete"):
-        make_contestant("torch magic", 2, QUICK)
+        make_step_of("torch magic", 2, QUICK)
 
 
 def test_turns_are_timed_by_both_clocks_and_rotate() -> None:
@@ -164,10 +166,10 @@ def test_turns_are_timed_by_both_clocks_and_rotate() -> None:
 def rows(ours, torch, plain_peak=400, resident=(50, 100)):
     memory = {"ours": StepMemory(60, 50, 190, 50), "plain": StepMemory(0, 0, plain_peak, 0)}
     timed = [
-        Row("ours", 20, ours, [2 * each for each in ours]),
-        Row("kept", 20, [each / 1.25 for each in ours], ours),
+        Row("ours", 20, ours, [2 * seconds for seconds in ours]),
+        Row("kept", 20, [seconds / 1.25 for seconds in ours], ours),
         Row("torch einsum", 20, torch, torch),
-        Row("torch bmm", 20, [2 * each for each in torch], torch),
+        Row("torch bmm", 20, [2 * seconds for seconds in torch], torch),
     ]
     weighed = [
         Row(name, 100, memory=memory[name], resident=size)
@@ -176,8 +178,8 @@ def rows(ours, torch, plain_peak=400, resident=(50, 100)):
     return timed, weighed
 
 
-def verdicts(*given):
-    return [target.verdict for target in targets(*rows(*given))]
+def verdicts(*args):
+    return [target.verdict for target in targets(*rows(*args))]
 
 
 def test_targets_follow_from_the_rows() -> None:
@@ -185,12 +187,12 @@ def test_targets_follow_from_the_rows() -> None:
     assert weighed[0].memory is not None
     assert weighed[0].memory.peak == 250
     assert fastest_torch(timed) is timed[2]
-    found = targets(timed, weighed)
-    assert found[0].measured == "1.40 (quartiles 1.30 to 1.45) × torch einsum"
-    assert found[1].measured == "0.70 (quartiles 0.65 to 0.72)"
-    assert found[2].measured == "1.25 (quartiles 1.25 to 1.25)"
-    assert found[4].measured.startswith("0.50")
-    assert [each.verdict for each in found] == ["met", "", "", "", "met", "met"]
+    results = targets(timed, weighed)
+    assert results[0].measured == "1.40 (quartiles 1.30 to 1.45) × torch einsum"
+    assert results[1].measured == "0.70 (quartiles 0.65 to 0.72)"
+    assert results[2].measured == "1.25 (quartiles 1.25 to 1.25)"
+    assert results[4].measured.startswith("0.50")
+    assert [target.verdict for target in results] == ["met", "", "", "", "met", "met"]
 
 
 def test_missed_targets_are_missed() -> None:
@@ -199,14 +201,14 @@ def test_missed_targets_are_missed() -> None:
     assert verdicts([1.0, 1.0], [1.4, 1.4], 499)[4:] == ["missed", "met"]
     assert verdicts([1.0, 1.0], [1.4, 1.4], 500, (51, 100))[4:] == ["met", "missed"]
     assert verdicts([1.0, 1.0], [1.4, 1.4], 500, (None, 100))[4:] == ["met", "not measured"]
-    assert [each.verdict for each in targets([], [])] == ["not measured"]
+    assert [target.verdict for target in targets([], [])] == ["not measured"]
 
 
 def test_the_command_writes_what_it_measured(tmp_path, monkeypatch, capsys) -> None:
     path = tmp_path / "new" / "training.json"
     monkeypatch.setattr(rounds, "names", lambda settings: ["ours", "plain"])
-    given = ["training_bench.py", "--quick", "--turns", "2", "--json", str(path)]
-    monkeypatch.setattr(sys, "argv", given)
+    argv = ["training_bench.py", "--quick", "--turns", "2", "--json", str(path)]
+    monkeypatch.setattr(sys, "argv", argv)
     training_bench.main()
     written = json.loads(path.read_text())
     assert {(row["contestant"], row["batch"]) for row in written["rows"]} >= {

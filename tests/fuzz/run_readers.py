@@ -48,7 +48,7 @@ def read_run(content: bytes, folder: Path) -> None:
         lambda: run_curves(path).label,
         lambda: head_numbers(path),
         attention,
-        directory.read_facts,
+        directory.read_metadata,
         directory.read_initial,
         directory.read_conversion,
     ]

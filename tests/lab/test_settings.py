@@ -29,7 +29,7 @@ CONVOLUTION = VisionTransformerSettings("convolution")
 ABSOLUTE = VisionTransformerSettings("convolution", position="absolute")
 COUNT, NATURAL, NUMBER = "expected at least 1$", "expected at least 0$", "expected a valid number$"
 RATE = "expected less than 1$"
-REFUSED = [  # settings, a field, a wrong value of it, what is expected
+INVALID = [  # settings, a field, a wrong value of it, what is expected
     *((EncoderSettings, name, 0, COUNT) for name in ("width", "inner", "downsampling")),
     (EncoderSettings, "encoding", "sinusoidal", "expected 'quadratic', 'gaussian', 'learned' or"),
     (EncoderSettings, "heads", (), "expected at least 1 item"),
@@ -99,7 +99,7 @@ REFUSED = [  # settings, a field, a wrong value of it, what is expected
 ]
 
 
-@pytest.mark.parametrize(("kind", "name", "value", "message"), REFUSED)
+@pytest.mark.parametrize(("kind", "name", "value", "message"), INVALID)
 def test_a_value_out_of_range_is_refused_by_name(kind, name, value, message) -> None:
     with pytest.raises(ValueError, match=message):
         kind(**{name: value})
@@ -108,7 +108,7 @@ def test_a_value_out_of_range_is_refused_by_name(kind, name, value, message) -> 
 
 
 @pytest.mark.parametrize(
-    ("kind", "given", "message"),
+    ("kind", "options", "message"),
     [
         (EncoderSettings, {"encoding": "content", "width": 7}, "an even number"),
         (VisionTransformerSettings, {"pooling": "class", "ring": 1}, "no place in an image"),
@@ -122,12 +122,12 @@ def test_a_value_out_of_range_is_refused_by_name(kind, name, value, message) -> 
         (RunSettings, {"modell": 3}, "modell=3, but expected no setting of that name"),
     ],
 )
-def test_what_does_not_fit_together_is_refused(kind, given, message) -> None:
+def test_what_does_not_fit_together_is_refused(kind, options, message) -> None:
     with pytest.raises(ValueError, match=message):
-        kind(**given)
+        kind(**options)
 
 
-KINDS = {row[0] for row in REFUSED} | {RunSettings}
+KINDS = {row[0] for row in INVALID} | {RunSettings}
 FIELDS = [(kind, field.name) for kind in KINDS for field in dataclasses.fields(kind)]
 
 

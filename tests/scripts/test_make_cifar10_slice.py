@@ -55,11 +55,11 @@ def test_it_holds_the_first_records_of_each_class_in_file_order(script, tmp_path
     path = write_archive(tmp_path / "a.tar.xz", contents)
     arrays = script.build_slice(path, source_of(script, path))
     train = np.concatenate([contents[name] for name in script.TRAIN_FILES])
-    for split, records, each in (("train", train, 3), ("test", contents[script.TEST_FILES[0]], 2)):
-        taken, expected = [0] * 10, []
+    for split, records, count in (("train", train, 3), ("test", contents[script.TEST_FILES[0]], 2)):
+        counts, expected = [0] * 10, []
         for record in records:
-            if taken[record[0]] < each:
-                taken[record[0]] += 1
+            if counts[record[0]] < count:
+                counts[record[0]] += 1
                 expected.append(record)
         assert arrays[f"{split}_labels"].tolist() == [record[0] for record in expected]
         for image, record in zip(arrays[f"{split}_images"], expected, strict=True):

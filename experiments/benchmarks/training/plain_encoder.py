@@ -40,9 +40,9 @@ class PlainEncoderLayer(EncoderLayer):
         assert layer.value is not None
         assert layer.bias is not None
         how: dict[str, Any] = {"dtype": jnp.dtype(tokens.dtype), "precision": self.precision}
-        seen = self.mixtures(layer, tokens, how)
+        mixtures = self.mixtures(layer, tokens, how)
         value = layer.value.reshape(-1, layer.value.shape[-1])
-        return self.dense(product("brce,eo->brco", seen, value, **how) + layer.bias)
+        return self.dense(product("brce,eo->brco", mixtures, value, **how) + layer.bias)
 
     def mixtures(self, layer: AttentionLayer, tokens: Array, how: dict[str, Any]) -> Array:
         """What the heads have seen, `[batch, rows, columns, heads·width]`: one product an image."""
@@ -61,10 +61,10 @@ class KeptEncoderLayer(PlainEncoderLayer):
         """What the heads have seen, a product for each row of an image and head."""
         encoding, grid = layer.encoding, TokenGrid(tokens.shape[1:3], layer.ring)
         assert isinstance(encoding, SeparableEncoding)
-        parts = encoding.axis_scores(grid)
+        axes = encoding.axis_scores(grid)
         rows, columns = (
             jax.nn.softmax(scores, axis=-1)[jnp.asarray(groups)].astype(tokens.dtype)
-            for scores, groups in zip(parts.scores, parts.groups, strict=True)
+            for scores, groups in zip(axes.scores, axes.groups, strict=True)
         )
         batch, height, width, features = tokens.shape
         down = jnp.broadcast_to(rows, (batch, *rows.shape))
@@ -72,14 +72,14 @@ class KeptEncoderLayer(PlainEncoderLayer):
         mixed = product("bhik,bkx->bhix", down, flat, **how)
         mixed = mixed.reshape(*mixed.shape[:3], width, features)
         across = jnp.broadcast_to(columns[:, None], (batch, len(columns), height, width, width))
-        seen = product("bhijl,bhild->bhijd", across, mixed, **how)
-        return seen.transpose(0, 2, 3, 1, 4).reshape(batch, height, width, -1)
+        mixtures = product("bhijl,bhild->bhijd", across, mixed, **how)
+        return mixtures.transpose(0, 2, 3, 1, 4).reshape(batch, height, width, -1)
 
 
 FORMS = {"plain": PlainEncoderLayer, "kept": KeptEncoderLayer}
 
 
-def with_outputs_kept(model: Encoder, form: str) -> Encoder:
+def with_stored_outputs(model: Encoder, form: str) -> Encoder:
     """A copy of a model that keeps its head outputs.
 
     Args:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from benchmarks.resident import in_fresh_process, resident_increase
-from benchmarks.training.contestants import TORCH, make_contestant, names
+from benchmarks.training.implementations import TORCH, make_step_of, names
 from benchmarks.training.plain_encoder import FORMS
 from benchmarks.training.rows import Row
 from benchmarks.training.settings import Settings
@@ -17,7 +17,7 @@ Clocks = tuple[Callable[[], float], Callable[[], float]]
 def timed_rows(settings: Settings) -> Iterator[list[Row]]:
     """The rows of each batch size; of the PyTorch forms the one that was fastest in a trial."""
     for batch in settings.batches:
-        steps = {name: make_contestant(name, batch, settings) for name in names(settings)}
+        steps = {name: make_step_of(name, batch, settings) for name in names(settings)}
         runs = {name: step.run for name, step in steps.items()}
         torch = {name: run for name, run in runs.items() if name.startswith(TORCH)}
         trial = take_turns(torch, 2, settings.pause)
@@ -34,7 +34,7 @@ def take_turns(
     pause: float,
     clocks: Clocks = (time.perf_counter, time.process_time),
 ) -> dict[str, tuple[list[float], list[float]]]:
-    """Seconds by both clocks, for each contestant in every turn, another one first each time.
+    """Seconds by both clocks, for each implementation in every turn, another one first each time.
 
     A first run of each, which is not counted, warms up.
     """
@@ -48,8 +48,8 @@ def take_turns(
             time.sleep(pause)
             before = [clock() for clock in clocks]
             runs[name]()
-            for taken, clock, since in zip(times[name], clocks, before, strict=True):
-                taken.append(clock() - since)
+            for seconds, clock, since in zip(times[name], clocks, before, strict=True):
+                seconds.append(clock() - since)
     return times
 
 
@@ -63,7 +63,7 @@ def memory_rows(settings: Settings, options: list[str]) -> list[Row]:
     if batch is None:
         return []
     for name in ("ours", *FORMS):
-        memory = make_contestant(name, batch, settings).memory
+        memory = make_step_of(name, batch, settings).memory
         resident = None
         if settings.resident:
             resident = in_fresh_process(SCRIPT, ["--memory-only", name, str(batch), *options])
@@ -72,5 +72,5 @@ def memory_rows(settings: Settings, options: list[str]) -> list[Row]:
 
 
 def resident_of(name: str, batch: int, settings: Settings) -> int:
-    """Compile one contestant in this process and measure its first step."""
-    return resident_increase(make_contestant(name, batch, settings).run)
+    """Compile one implementation in this process and measure its first step."""
+    return resident_increase(make_step_of(name, batch, settings).run)

@@ -1,16 +1,16 @@
-"""One row for each contestant at each batch size, and what two rows that took turns say."""
+"""One row for each implementation at each batch size, and what two rows that took turns say."""
 
 import statistics
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from benchmarks.training.contestants import TORCH, StepMemory
+from benchmarks.training.implementations import TORCH, StepMemory
 
 
 @dataclass(frozen=True)
 class Row:
-    """What was measured of one contestant at one batch size.
+    """What was measured of one implementation at one batch size.
 
     Attributes:
         contestant, batch: Which one.
@@ -60,5 +60,5 @@ def quartiles(seconds: list[float], others: list[float]) -> tuple[float, float, 
 
 def fastest_torch(rows: Iterable[Row]) -> Row | None:
     """The PyTorch form with the least median time."""
-    found = [row for row in rows if row.contestant.startswith(TORCH) and row.wall]
-    return min(found, key=lambda row: statistics.median(row.wall), default=None)
+    rows_of_torch = [row for row in rows if row.contestant.startswith(TORCH) and row.wall]
+    return min(rows_of_torch, key=lambda row: statistics.median(row.wall), default=None)

@@ -16,9 +16,9 @@ class Settings:
         image_side: Of images with three channels.
         batches: Batch sizes at which steps are timed.
         memory_batch: The one at which memory is measured; None leaves that out.
-        turns: How often each contestant is timed.
+        turns: How often each implementation is timed.
         resident: Measure resident memory as well, in fresh processes.
-        pause: Seconds between two contestants, for the threads of the one before to go to sleep.
+        pause: Seconds between two implementations, for the threads of the one before to sleep.
     """
 
     model: EncoderSettings = field(default_factory=EncoderSettings)

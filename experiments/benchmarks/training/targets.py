@@ -20,15 +20,15 @@ class Target(NamedTuple):
 
 def targets(timed: list[Row], memory: list[Row]) -> list[Target]:
     """Speed at each batch size, memory, and what not keeping the head outputs costs."""
-    found: list[Target] = []
+    results: list[Target] = []
     for batch in sorted({row.batch for row in timed}):
         named = {row.contestant: row for row in timed if row.batch == batch}
         torch = fastest_torch(named.values())
-        found += speed(batch, named.get("ours"), torch)
-        found += recomputation(batch, named.get("ours"), named.get("kept"))
+        results += speed(batch, named.get("ours"), torch)
+        results += recomputation(batch, named.get("ours"), named.get("kept"))
     named = {row.contestant: row for row in memory}
-    found += peak(named.get("ours"), named.get("plain"))
-    return found
+    results += peak(named.get("ours"), named.get("plain"))
+    return results
 
 
 def speed(batch: int, ours: Row | None, torch: Row | None) -> list[Target]:
@@ -47,14 +47,14 @@ def speed(batch: int, ours: Row | None, torch: Row | None) -> list[Target]:
     ]
 
 
-def recomputation(batch: int, ours: Row | None, kept: Row | None) -> list[Target]:
+def recomputation(batch: int, ours: Row | None, stored: Row | None) -> list[Target]:
     """Our time over that of the step that mixes along the axes and keeps the head outputs."""
-    if ours is None or kept is None:
+    if ours is None or stored is None:
         return []
     asked = f"batch {batch}: time, of the step that keeps what heads have seen"
     return [
-        Target(asked, spread(ours.wall, kept.wall), ""),
-        Target(f"{asked}, by processor time", spread(ours.cpu, kept.cpu), ""),
+        Target(asked, spread(ours.wall, stored.wall), ""),
+        Target(f"{asked}, by processor time", spread(ours.cpu, stored.cpu), ""),
     ]
 
 
@@ -73,14 +73,14 @@ def peak(ours: Row | None, plain: Row | None) -> list[Target]:
         "XLA": lambda row: row.memory and row.memory.peak,
         "resident": lambda row: row.resident,
     }
-    found = []
+    results = []
     for kind, size in kinds.items():
         mine, theirs = size(ours), size(plain)
         name = f"batch {ours.batch}: {asked} ({kind})"
         if not mine or not theirs:
-            found.append(Target(name, "", "not measured"))
+            results.append(Target(name, "", "not measured"))
             continue
-        share = mine / theirs
-        measured = f"{share:.2f}: {mine / GIB:.2f} of {theirs / GIB:.2f} GiB"
-        found.append(Target(name, measured, verdict(share <= MEMORY, share <= MEMORY)))
-    return found
+        fraction = mine / theirs
+        measured = f"{fraction:.2f}: {mine / GIB:.2f} of {theirs / GIB:.2f} GiB"
+        results.append(Target(name, measured, verdict(fraction <= MEMORY, fraction <= MEMORY)))
+    return results

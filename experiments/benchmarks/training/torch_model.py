@@ -95,30 +95,34 @@ def torch_model(model: Encoder, mixing: str = "einsum", *, double: bool = False)
         return functional.layer_norm(inputs, (width,), scale, bias, settings.norm_epsilon)
 
     def attention(name: str, tokens: Any, features: Any) -> Any:
-        centers, spreads = (parameters[f"{name}.{part}"] for part in ("centers", "spreads"))
+        centers, spreads = (parameters[f"{name}.{field}"] for field in ("centers", "spreads"))
         ones = torch.ones_like(centers[:, :1])
         target = -(spreads[:, None] ** 2) / 2 * torch.cat([ones, -2 * centers], dim=1)
         weights = torch.softmax(torch.einsum("hp,qkp->hqk", target, features), dim=-1)
-        seen = MIXINGS[mixing](weights, tokens, torch)
-        return functional.linear(seen, parameters[f"{name}.value"], parameters[f"{name}.bias"])
+        mixtures = MIXINGS[mixing](weights, tokens, torch)
+        return functional.linear(mixtures, parameters[f"{name}.value"], parameters[f"{name}.bias"])
 
     def logits(images: Any, training: bool) -> Any:
         batch, height, across, channels = images.shape
         rows, columns = height // side, across // side
         if (rows, columns) not in relative:
             down, along = (torch.tensor(np.asarray(steps(n))) for n in (rows, columns))
-            found = relative_features(down, along, torch).to(dtype)
-            relative[rows, columns] = found.reshape(rows * columns, rows * columns, 3)
+            features = relative_features(down, along, torch).to(dtype)
+            relative[rows, columns] = features.reshape(rows * columns, rows * columns, 3)
         squares = images.reshape(batch, rows, side, columns, side, channels)
         tokens = linear("embedding", squares.transpose(2, 3).reshape(batch, rows * columns, -1))
         for number in range(settings.depth):
             name = f"layers.{number}"
-            seen = attention(f"{name}.attention", tokens, relative[rows, columns])
-            seen = functional.dropout(linear(f"{name}.dense", seen), settings.dropout, training)
-            tokens = norm(f"{name}.attention_norm", tokens + seen)
-            inner = functional.gelu(linear(f"{name}.inner", tokens))
-            found = functional.dropout(linear(f"{name}.outer", inner), settings.dropout, training)
-            tokens = norm(f"{name}.outer_norm", tokens + found)
+            attended = attention(f"{name}.attention", tokens, relative[rows, columns])
+            attended = functional.dropout(
+                linear(f"{name}.dense", attended), settings.dropout, training
+            )
+            tokens = norm(f"{name}.attention_norm", tokens + attended)
+            hidden = functional.gelu(linear(f"{name}.inner", tokens))
+            outputs = functional.dropout(
+                linear(f"{name}.outer", hidden), settings.dropout, training
+            )
+            tokens = norm(f"{name}.outer_norm", tokens + outputs)
         return linear("classifier", tokens.mean(dim=1))
 
     return TorchModel(logits, parameters)
@@ -146,8 +150,8 @@ def our_arrays(state: Any) -> dict[str, np.ndarray]:
 
     from convattn_lab.training.state import named_arrays
 
-    found = state if isinstance(state, nnx.State) else nnx.state(state, nnx.Param)
-    return {name.removesuffix(".value"): array for name, array in named_arrays(found).items()}
+    parameters = state if isinstance(state, nnx.State) else nnx.state(state, nnx.Param)
+    return {name.removesuffix(".value"): array for name, array in named_arrays(parameters).items()}
 
 
 def torch_optimizer(parameters: dict[str, Any], settings: TrainingSettings) -> Any:
@@ -180,11 +184,11 @@ def torch_step(
     """
     torch = import_torch()
     optimizer = torch_optimizer(model.parameters, settings)
-    given, classes = torch.tensor(images), torch.tensor(labels, dtype=torch.int64)
+    inputs, classes = torch.tensor(images), torch.tensor(labels, dtype=torch.int64)
 
     def step() -> None:
         optimizer.zero_grad(set_to_none=True)
-        torch.nn.functional.cross_entropy(model.logits(given, True), classes).backward()
+        torch.nn.functional.cross_entropy(model.logits(inputs, True), classes).backward()
         optimizer.step()
 
     return step

@@ -34,13 +34,13 @@ def page(folder: Path, session: Session) -> bytes:
         folder: Of the session; results that are not there are left out.
         session: As it is there.
     """
-    facts = session.environment
-    device = f"{facts['devices']} × {facts['device']}"
-    memory = f", {facts['memory'] / 2**30:.0f} GiB each" if facts.get("memory") else ""
+    environment = session.environment
+    device = f"{environment['devices']} × {environment['device']}"
+    memory = f", {environment['memory'] / 2**30:.0f} GiB each" if environment.get("memory") else ""
     names = ("jax", "jaxlib", "python", "convattn", "platform")
-    versions = ", ".join(f"{name} {facts.get(name)}" for name in names)
-    minutes = sum(each["minutes"] for each in session.sessions)
-    parts = [
+    versions = ", ".join(f"{name} {environment.get(name)}" for name in names)
+    minutes = sum(entry["minutes"] for entry in session.sessions)
+    sections = [
         f"<h1>convattn on {escape(device)}</h1>",
         f"<p>{escape(device + memory)}. {escape(versions)}. {len(session.sessions)} sessions of "
         f"{minutes:g} minutes in all, the first on {session.sessions[0]['started'][:10]}.</p>",
@@ -57,12 +57,12 @@ def page(folder: Path, session: Session) -> bytes:
         body = list(SECTIONS[stage.name](folder))
         if ended.status == "failed":
             body.insert(0, f'<p class="failed">failed: {escape(ended.reason)}</p>')
-        parts += [f"<h2>{escape(stage.title)}</h2>", *(body or ["<p>not reached</p>"])]
+        sections += [f"<h2>{escape(stage.title)}</h2>", *(body or ["<p>not reached</p>"])]
     head = (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>convattn on {escape(device)}'
     )
     head += f'</title><meta name="viewport" content="width=device-width"><style>{STYLE}</style>'
-    return (head + "\n".join(parts) + "</html>\n").encode()
+    return (head + "\n".join(sections) + "</html>\n").encode()
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -84,14 +84,14 @@ def _picture(path: Path, title: str) -> Iterable[str]:
 
 
 def _audit(folder: Path) -> Iterable[str]:
-    found = _read(folder / "audit.json")
-    if found is None:
+    audit = _read(folder / "audit.json")
+    if audit is None:
         return
     yield "<p>Bits of significand that a product of float32 matrices keeps, of 24.</p>"
     columns = ("precision", "left_bits", "right_bits", "accumulator_bits", "amounts_to")
-    yield _table(tuple(found["matmul"][0]) or columns, _texts(found["matmul"]))
+    yield _table(tuple(audit["matmul"][0]) or columns, _texts(audit["matmul"]))
     yield "<p>Subnormal numbers.</p>"
-    yield _table(tuple(found["subnormals"][0]), _texts(found["subnormals"]))
+    yield _table(tuple(audit["subnormals"][0]), _texts(audit["subnormals"]))
 
 
 def _texts(rows: Iterable[dict[str, Any]]) -> Iterable[tuple[str, ...]]:
@@ -100,20 +100,20 @@ def _texts(rows: Iterable[dict[str, Any]]) -> Iterable[tuple[str, ...]]:
 
 
 def _checks(folder: Path) -> Iterable[str]:
-    found = _read(folder / "checks.json")
-    if found is None:
+    report = _read(folder / "checks.json")
+    if report is None:
         return
-    rows = found["rows"]
+    rows = report["rows"]
     failed = sum(row["passed"] is False for row in rows)
-    yield f"<p>{len(rows)} checks, {failed} failed. {escape(found['precision'])}</p>"
+    yield f"<p>{len(rows)} checks, {failed} failed. {escape(report['precision'])}</p>"
     yield _table(tuple(rows[0]), _texts(rows))
 
 
 def _bench(folder: Path) -> Iterable[str]:
-    found = _read(folder / "bench.json")
-    if found is None:
+    report = _read(folder / "bench.json")
+    if report is None:
         return
-    peak = found.get("peak") or {}
+    peak = report.get("peak") or {}
     if peak:
         yield (
             f"<p>Fractions are of what one large product ({peak['flops'] / 1e12:.3g} TFLOP/s) "
@@ -125,7 +125,7 @@ def _bench(folder: Path) -> Iterable[str]:
     columns = ("case", "pixels", "D", "contestant", "forward ms", "forward + backward ms")
     yield _table(
         (*columns, "× lax.conv", "of peak flops", "of peak bytes", "XLA MiB"),
-        (_bench_row(row, peak) for row in found["rows"] if row["skipped"] is None),
+        (_bench_row(row, peak) for row in report["rows"] if row["skipped"] is None),
     )
 
 
@@ -139,24 +139,24 @@ def _bench_row(row: dict[str, Any], peak: dict[str, float]) -> tuple[str, ...]:
     return (
         *(row["case"], f"{row['side']}²", str(row["features"])),
         row["contestant"] + (f" ({row['chose']})" if row["chose"] else ""),
-        *(f"{1000 * part:.3f}" for part in (row["median_forward"], seconds)),
-        "" if ratio is None else " ".join(f"{part:.2f}" for part in ratio),
+        *(f"{1000 * time:.3f}" for time in (row["median_forward"], seconds)),
+        "" if ratio is None else " ".join(f"{value:.2f}" for value in ratio),
         *shares,
         "" if row["memory"] is None else f"{row['memory']['total'] / 2**20:.1f}",
     )
 
 
 def _rates(folder: Path) -> Iterable[str]:
-    found = _read(folder / "rates.json")
-    if found is not None:
-        yield f"<p>{escape(found['says'])}</p>"
-        yield _table(tuple(found["rates"]), _texts([found["rates"]]))
+    report = _read(folder / "rates.json")
+    if report is not None:
+        yield f"<p>{escape(report['says'])}</p>"
+        yield _table(tuple(report["rates"]), _texts([report["rates"]]))
 
 
 def _hours(folder: Path) -> Iterable[str]:
-    found = _read(folder / "hours.json")
-    if found is not None:
-        yield _table(tuple(found["rows"][0]), _texts(found["rows"]))
+    report = _read(folder / "hours.json")
+    if report is not None:
+        yield _table(tuple(report["rows"][0]), _texts(report["rows"]))
 
 
 def _training(folder: Path) -> Iterable[str]:

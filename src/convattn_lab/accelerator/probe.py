@@ -47,13 +47,13 @@ def probed() -> dict[str, Any]:
             f"JAX does not start here: {lines[-1]}; install the jaxlib of this device, or set "
             "JAX_PLATFORMS=cpu"
         )
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    if found["backend"] == "cpu" and NVIDIA.exists() and not os.environ.get("JAX_PLATFORMS"):
+    environment: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    if environment["backend"] == "cpu" and NVIDIA.exists() and not os.environ.get("JAX_PLATFORMS"):
         raise UsageError(
             "this machine has an NVIDIA GPU, but its jaxlib knows the CPU alone; pip install "
             "'jax[cuda12]' into this environment, or set JAX_PLATFORMS=cpu to take the CPU"
         )
-    return found
+    return environment
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from convattn_lab.accelerator.stages import STAGES, Stage, StageOptions, environ
 
 FILE_NAME, SCHEMA = "session.json", 1
 RESERVE = 10.0  # seconds for the page
-LEAST = 5.0  # seconds; a stage is not begun with less
+MIN_SECONDS = 5.0  # seconds; a stage is not begun with less
 LOST = ("cuda_error", "device is lost", "unavailable:", "illegal memory access", "internal: failed")
 # Before a command: it is to be sent SIGTERM when its parent ends, PR_SET_PDEATHSIG of prctl(2).
 _BOUND = (
@@ -114,14 +114,14 @@ def run_session(
             another device or on other images.
     """
     until = time.monotonic() + 60 * minutes - RESERVE
-    known, found = read_session(folder), probed()
+    known, environment = read_session(folder), probed()
     if known is None and folder.is_dir() and any(folder.iterdir()):
         raise UsageError(f"{folder} holds something else than a session; take another folder")
-    given = None if data is None else str(data.resolve())
-    session = known or Session(found, given)
+    data_path = None if data is None else str(data.resolve())
+    session = known or Session(environment, data_path)
     for name, before, now in (
-        ("device", session.environment["device"], found["device"]),
-        ("images", session.data or "the bundled ones", given or "the bundled ones"),
+        ("device", session.environment["device"], environment["device"]),
+        ("images", session.data or "the bundled ones", data_path or "the bundled ones"),
     ):
         if before != now:
             raise UsageError(
@@ -157,15 +157,15 @@ def _go_on(
         if ended.status == "done" and stage.reads not in ran:
             say(f"{stage.name}: done before")
             continue
-        if seconds < LEAST:
+        if seconds < MIN_SECONDS:
             say(f"{stage.name}: {left:.0f} s are left, too few; the next session goes on with it")
             continue
         say(f"{stage.name}: at most {seconds:.0f} s …")
-        status, reason, taken = run_stage(stage, options, seconds)
+        status, reason, elapsed = run_stage(stage, options, seconds)
         ran.add(stage.name)
-        session.stages[stage.name] = Ended(status, ended.seconds + taken, reason)
+        session.stages[stage.name] = Ended(status, ended.seconds + elapsed, reason)
         session.write(folder)
-        say(f"{stage.name}: {status} after {taken:.0f} s" + (f": {reason}" if reason else ""))
+        say(f"{stage.name}: {status} after {elapsed:.0f} s" + (f": {reason}" if reason else ""))
         if status == "failed":
             try:
                 probed()
@@ -197,10 +197,10 @@ def run_stage(stage: Stage, options: StageOptions, seconds: float) -> tuple[Stat
         except BaseException:
             _ended(child, stage.grace)
             raise
-    taken = time.monotonic() - began
+    elapsed = time.monotonic() - began
     if code and status == "done":
-        return "failed", reason_of(code, log.read_text("utf-8", "replace")), taken
-    return status, "", taken
+        return "failed", reason_of(code, log.read_text("utf-8", "replace")), elapsed
+    return status, "", elapsed
 
 
 def _ended(child: "subprocess.Popen[bytes]", grace: float) -> int:

@@ -67,9 +67,9 @@ def _bench(options: StageOptions) -> list[str]:
 
 
 def _rates(options: StageOptions) -> list[str]:
-    found = str(options.folder / "bench.json")
+    bench = str(options.folder / "bench.json")
     return [
-        *(_script("fit_cost_model.py"), found, "--json", str(options.folder / "rates.json")),
+        *(_script("fit_cost_model.py"), bench, "--json", str(options.folder / "rates.json")),
         *([] if options.is_small else ["--install"]),
     ]
 

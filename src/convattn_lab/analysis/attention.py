@@ -26,7 +26,7 @@ from convattn_lab.models.encoder import Encoder
 
 BATCH = 10
 PANEL = 0.85
-LEAST_WIDTH = 4.0
+MIN_WIDTH = 4.0
 CAPTION = "The black square is the query."
 LABELS, BAR = 0.65, 0.8  # inches that the names of the layers and the bar of colours take
 
@@ -48,10 +48,10 @@ def image_maps(
 ) -> Maps:
     """For each layer the maps `[images, heads, rows, columns]` of each normalised image."""
     batches = [
-        [attended(layer, tokens, query) for layer, tokens in layer_inputs(model, part)]
-        for part in (images[start : start + BATCH] for start in range(0, len(images), BATCH))
+        [attended(layer, tokens, query) for layer, tokens in layer_inputs(model, batch)]
+        for batch in (images[start : start + BATCH] for start in range(0, len(images), BATCH))
     ]
-    return [np.concatenate(parts) for parts in zip(*batches, strict=True)]
+    return [np.concatenate(maps) for maps in zip(*batches, strict=True)]
 
 
 def layer_inputs(
@@ -72,8 +72,8 @@ def attended(layer: AttentionLayer, tokens: Array, query: Query) -> np.ndarray:
     if not layer.heads:
         return np.zeros((count, 0, rows, columns))
     weights = attention_maps(layer, tokens).weights
-    seen = np.asarray(weights[..., query[0], query[1], :, :], np.float64)
-    return np.broadcast_to(seen, (count, layer.heads, rows, columns))
+    query_weights = np.asarray(weights[..., query[0], query[1], :, :], np.float64)
+    return np.broadcast_to(query_weights, (count, layer.heads, rows, columns))
 
 
 def position_figure(path: Path, query: Query | None = None, epoch: int | None = None) -> Any:
@@ -89,13 +89,13 @@ def position_figure(path: Path, query: Query | None = None, epoch: int | None = 
 
 def average_figure(path: Path, run: RestoredRun, query: Query | None, count: int) -> Any:
     """The maps of a query, averaged over the first test images."""
-    there = len(run.dataset.test)
-    if not 1 <= count <= there:
+    available = len(run.dataset.test)
+    if not 1 <= count <= available:
         raise ValueError(
-            f"--average {count}, but expected 1 to {there}, the test images that there are"
+            f"--average {count}, but expected 1 to {available}, the test images that there are"
         )
     query = central_query(path) if query is None else query
-    maps = [each.mean(axis=0) for each in _maps_of(run, range(count), query)]
+    maps = [layer.mean(axis=0) for layer in _maps_of(run, range(count), query)]
     what = f"{_of(query)}, averaged over {count} test images, {run.when}"
     title = title_of(path, what, run.epoch)
     return draw_maps(maps, query, title, numbers=head_numbers(path))
@@ -110,13 +110,13 @@ def image_figures(
     if wrong:
         raise ValueError(f"--image {wrong[0]}, but test images have indices 0 to {len(test) - 1}")
     query = central_query(path) if query is None else query
-    maps, found = _maps_of(run, indices, query), {}
-    for place, index in enumerate(indices):
-        shown = f"test image {index}: {test.class_names[int(test.labels[index])]}"
+    maps, figures = _maps_of(run, indices, query), {}
+    for position, index in enumerate(indices):
+        caption = f"test image {index}: {test.class_names[int(test.labels[index])]}"
         title = title_of(path, f"{_of(query)}, test image {index}, {run.when}", run.epoch)
-        seen, picture = [layer[place] for layer in maps], (test.images[index], shown)
-        found[index] = draw_maps(seen, query, title, picture, head_numbers(path))
-    return found
+        attention, picture = [layer[position] for layer in maps], (test.images[index], caption)
+        figures[index] = draw_maps(attention, query, title, picture, head_numbers(path))
+    return figures
 
 
 def _maps_of(run: RestoredRun, indices: Sequence[int], query: Query) -> Maps:
@@ -148,21 +148,23 @@ def draw_maps(
     """
     if numbers is None:
         numbers = [tuple(range(1, len(layer) + 1)) for layer in maps]
-    most = max((number for layer in numbers for number in layer), default=1)
+    max_heads = max((number for layer in numbers for number in layer), default=1)
     rows, columns = maps[0].shape[1:]
     left = 2.6 if image is not None else 0.0
-    across = PANEL * most * (columns + 1) / columns
-    width = max(across + left + LABELS + BAR, LEAST_WIDTH)
-    down = across * (len(maps) * (rows + 1)) / (most * (columns + 1))
+    across = PANEL * max_heads * (columns + 1) / columns
+    width = max(across + left + LABELS + BAR, MIN_WIDTH)
+    down = across * (len(maps) * (rows + 1)) / (max_heads * (columns + 1))
     height = max(down, left) + 0.35
     figure = new_figure(width, height, title=title, caption=CAPTION)
     if image is None:
         axes = figure.add_subplot()
     else:
-        beside, axes = figure.subplots(1, 2, width_ratios=(left, PANEL * most))
+        beside, axes = figure.subplots(1, 2, width_ratios=(left, PANEL * max_heads))
         _draw_image(beside, image, query, (rows, columns))
-    shown = axes.imshow(mosaic(maps, numbers), cmap="Reds", vmin=0, vmax=1, interpolation="nearest")
-    bar = figure.colorbar(shown, ax=axes, fraction=0.05, pad=0.02, aspect=30)
+    drawing = axes.imshow(
+        mosaic(maps, numbers), cmap="Reds", vmin=0, vmax=1, interpolation="nearest"
+    )
+    bar = figure.colorbar(drawing, ax=axes, fraction=0.05, pad=0.02, aspect=30)
     bar.set_label("attention / most of the map", fontsize=7)
     bar.ax.tick_params(labelsize=7)
     for layer, heads in enumerate(numbers):
@@ -170,10 +172,10 @@ def draw_maps(
             top, start = layer * (rows + 1), (number - 1) * (columns + 1)
             name, grey = f"layer{layer + 1}-head{number}", {"linewidth": 0.4, "clip_on": False}
             _outline(axes, (top, start), (rows, columns), "grey", f"{name}-map", **grey)
-            place = (top + query[0], start + query[1])
-            _outline(axes, place, (1, 1), "black", f"{name}-query")
-    axes.set_xticks([head * (columns + 1) + (columns - 1) / 2 for head in range(most)])
-    axes.set_xticklabels([f"head {head + 1}" for head in range(most)], fontsize=7)
+            cell = (top + query[0], start + query[1])
+            _outline(axes, cell, (1, 1), "black", f"{name}-query")
+    axes.set_xticks([head * (columns + 1) + (columns - 1) / 2 for head in range(max_heads)])
+    axes.set_xticklabels([f"head {head + 1}" for head in range(max_heads)], fontsize=7)
     axes.set_yticks([layer * (rows + 1) + (rows - 1) / 2 for layer in range(len(maps))])
     names = [f"layer {n}" + ("" if heads else ":\nno heads") for n, heads in enumerate(numbers, 1)]
     axes.set_yticklabels(names, fontsize=7)
@@ -190,14 +192,14 @@ def mosaic(maps: Sequence[np.ndarray], numbers: Sequence[Numbers]) -> np.ndarray
     >>> mosaic([np.array([[[0.25, 0.75]]])], [(2,)]).tolist()
     [[nan, nan, nan, 0.3333333333333333, 1.0]]
     """
-    most = max((number for layer in numbers for number in layer), default=1)
+    max_heads = max((number for layer in numbers for number in layer), default=1)
     rows, columns = maps[0].shape[1:]
-    whole = np.full((len(maps) * (rows + 1) - 1, most * (columns + 1) - 1), np.nan)
+    canvas = np.full((len(maps) * (rows + 1) - 1, max_heads * (columns + 1) - 1), np.nan)
     for layer, heads in enumerate(maps):
-        for number, seen in zip(numbers[layer], heads, strict=True):
+        for number, weights in zip(numbers[layer], heads, strict=True):
             top, start = layer * (rows + 1), (number - 1) * (columns + 1)
-            whole[top : top + rows, start : start + columns] = seen / seen.max()
-    return whole
+            canvas[top : top + rows, start : start + columns] = weights / weights.max()
+    return canvas
 
 
 def _draw_image(axes: Any, image: Picture, query: Query, tokens: tuple[int, int]) -> None:
@@ -205,21 +207,21 @@ def _draw_image(axes: Any, image: Picture, query: Query, tokens: tuple[int, int]
     pixels, title = image
     height, width = (side // count for side, count in zip(pixels.shape[:2], tokens, strict=True))
     axes.imshow(pixels, interpolation="nearest")
-    place = (query[0] * height, query[1] * width)
+    corner = (query[0] * height, query[1] * width)
     for color, line in (("white", 3.0), ("black", 1.5)):
         name = f"image-query-{color}"
-        _outline(axes, place, (height, width), color, name, linewidth=line)
+        _outline(axes, corner, (height, width), color, name, linewidth=line)
     axes.set_title(title, fontsize=8)
     axes.set_axis_off()
 
 
 def _outline(
-    axes: Any, place: tuple[int, int], size: tuple[int, int], color: str, name: str, **line: Any
+    axes: Any, origin: tuple[int, int], size: tuple[int, int], color: str, name: str, **line: Any
 ) -> None:
     """The outline of pixels from a (row, column) on, of so many rows and columns."""
     from matplotlib.patches import Rectangle
 
-    corner = (place[1] - 0.5, place[0] - 0.5)
+    corner = (origin[1] - 0.5, origin[0] - 0.5)
     axes.add_patch(
         Rectangle(corner, size[1], size[0], fill=False, edgecolor=color, gid=name, **line)
     )

@@ -31,9 +31,9 @@ from convattn_lab.analysis.snapshots import (
 
 GAUSSIAN = ("quadratic", "gaussian")
 FRACTIONS = {0.5: "solid", 0.9: "dotted"}
-PANELS, MOST_LABELS = 6, 20
-LEAST_WINDOW, ROOM = 3.0, 0.5  # tokens
-MOST_IMAGES = 1.5
+PANELS, MAX_LABELS = 6, 20
+MIN_WINDOW, ROOM = 3.0, 0.5  # tokens
+MAX_IMAGES = 1.5
 FAR = 50.0
 CAPTION = (
     "A number is a head, at its centre of attention; its solid ellipse holds 50 % of its Gaussian, "
@@ -56,10 +56,10 @@ class Ellipse:
     @property
     def half_extents(self) -> np.ndarray:
         """How far it reaches from its centre in rows and in columns."""
-        parts = np.zeros((2, 2))
+        extents = np.zeros((2, 2))
         reached = self.directions != 0  # 0·∞ is nothing
-        np.multiply(np.abs(self.directions), self.semi_axes[:, None], out=parts, where=reached)
-        return np.hypot(*parts)
+        np.multiply(np.abs(self.directions), self.semi_axes[:, None], out=extents, where=reached)
+        return np.hypot(*extents)
 
     @property
     def angle(self) -> float:
@@ -119,8 +119,8 @@ def centers_of_layers(path: Path, epoch: int | None = None) -> tuple[int, list[G
     chosen, layers = read_layers(path, epoch)
     numbers = head_numbers(path)
     return chosen, [
-        _heads(f"layer {place}", layer, place, numbers[place - 1])
-        for place, layer in enumerate(layers, 1)
+        _heads(f"layer {number}", layer, number, numbers[number - 1])
+        for number, layer in enumerate(layers, 1)
     ]
 
 
@@ -156,8 +156,8 @@ def require_gaussian(path: Path) -> None:
 
 
 def _heads(title: str, stored: Layer, layer: int, numbers: Numbers) -> GaussianHeads:
-    parts = (stored["centers"], stored["root_precision"], tokens_of(stored["scores"]))
-    return GaussianHeads(title, *parts, layer, numbers)
+    arrays = (stored["centers"], stored["root_precision"], tokens_of(stored["scores"]))
+    return GaussianHeads(title, *arrays, layer, numbers)
 
 
 def window(panels: Sequence[GaussianHeads]) -> float:
@@ -170,14 +170,14 @@ def window(panels: Sequence[GaussianHeads]) -> float:
     >>> round(window([heads]), 2)  # 4 + √(2 ln 10), and some room
     6.65
     """
-    reached = [LEAST_WINDOW]
+    reached = [MIN_WINDOW]
     for panel in panels:
         side = max(panel.tokens)
         for center, root in zip(panel.centers, panel.root_precision, strict=True):
             far = float(np.abs(center).max())
             ellipse = head_ellipse(center, root, max(FRACTIONS))
             end = np.inf if ellipse is None else (np.abs(center) + ellipse.half_extents).max()
-            if end <= MOST_IMAGES * side:
+            if end <= MAX_IMAGES * side:
                 reached.append(float(end))
             elif far <= side - 0.5:
                 reached.append(far + 1)
@@ -195,27 +195,27 @@ def omissions(panels: Sequence[GaussianHeads], reach: float) -> str:
         f"The {100 * largest:.0f} % ellipse of {{}} is clipped": set(),
         "The centre of {} is outside": set(),
     }
-    shapeless, clipped, outside = counted.values()
-    shown = [
+    shapeless, clipped, off_picture = counted.values()
+    ellipses = [
         ((panel.layer, number), center, head_ellipse(center, root, largest))
         for panel in panels
         for number, center, root in zip(
             panel.numbers, panel.centers, panel.root_precision, strict=True
         )
     ]
-    for head, center, ellipse in shown:
+    for head, center, ellipse in ellipses:
         if not np.isfinite(center).all() or np.abs(center).max() > reach:
-            outside.add(head)
+            off_picture.add(head)
         if ellipse is None:
             shapeless.add(head)
         elif (np.abs(center) + ellipse.half_extents > reach).any():
             clipped.add(head)
-    heads = len({head for head, _, _ in shown})
-    when = " at some epoch" if len(shown) > heads else ""
+    heads = len({head for head, _, _ in ellipses})
+    when = " at some epoch" if len(ellipses) > heads else ""
     return " ".join(
-        f"{what.format(f'{len(found)} of {heads} heads')}{when}."
-        for what, found in counted.items()
-        if found
+        f"{what.format(f'{len(omitted)} of {heads} heads')}{when}."
+        for what, omitted in counted.items()
+        if omitted
     )
 
 
@@ -247,7 +247,7 @@ def _draw_legend(figure: Any, panels: Sequence[GaussianHeads]) -> None:
         lines.append(Line2D([], [], **how))
     for number in numbers:
         lines.append(Line2D([], [], color=head_color(number), label=f"head {number}"))
-    columns = -(-len(lines) // MOST_LABELS)
+    columns = -(-len(lines) // MAX_LABELS)
     where = {"loc": "outside right upper", "fontsize": 6, "handlelength": 1.4, "ncols": columns}
     figure.legend(handles=lines, **where)
 
@@ -276,16 +276,16 @@ def _draw_panel(axes: Any, heads: GaussianHeads, reach: float, name: str) -> Non
         if np.isfinite(center).all():
             axes.text(column, row, f"{head}", gid=f"{name}-head{head}-centre", **_style_of(color))
         for fraction, style in FRACTIONS.items():
-            found = head_ellipse(center, root, fraction)
-            if found is None:
+            ellipse = head_ellipse(center, root, fraction)
+            if ellipse is None:
                 continue
             # So far outside an ellipse looks like two parallel lines, and numbers stay drawable.
-            axis, other = np.minimum(found.semi_axes, FAR * reach)
+            axis, other = np.minimum(ellipse.semi_axes, FAR * reach)
             outline = Outline(
                 (column, row),
                 2 * axis,
                 2 * other,
-                angle=found.angle,
+                angle=ellipse.angle,
                 fill=False,
                 edgecolor=color,
                 linestyle=style,

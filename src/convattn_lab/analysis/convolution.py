@@ -15,7 +15,7 @@ from convattn.diagnosis.convolution_distance import (
     ConvolutionDistance,
     convolution_distance,
 )
-from convattn_lab.analysis.panels import FEW_POINTS, epoch_axis, head_color, panels_of
+from convattn_lab.analysis.panels import MAX_MARKED_POINTS, epoch_axis, head_color, panels_of
 from convattn_lab.analysis.run_summary import Numbers, encoder_settings, head_numbers
 from convattn_lab.analysis.snapshots import (
     attention_matrix,
@@ -24,7 +24,7 @@ from convattn_lab.analysis.snapshots import (
     spread_epochs,
 )
 
-MOST_LABELS = 17
+MAX_LABELS = 17
 
 
 @dataclass(frozen=True)
@@ -67,16 +67,16 @@ class DistanceHistory:
 
 
 def distance_history(
-    path: Path, kernel_size: int = 3, most_epochs: int | None = None
+    path: Path, kernel_size: int = 3, max_epochs: int | None = None
 ) -> DistanceHistory:
     """The distances at the snapshots of a run, K in tokens.
 
-    If `most_epochs` is given, at most so many of the snapshots, closer at the beginning.
+    If `max_epochs` is given, at most so many of the snapshots, closer at the beginning.
     """
     epochs = require_snapshots(path)
-    if most_epochs is not None:
-        epochs = spread_epochs(epochs, most_epochs)
-    found = tuple(
+    if max_epochs is not None:
+        epochs = spread_epochs(epochs, max_epochs)
+    distances = tuple(
         tuple(
             convolution_distance(
                 attention_matrix(layer["scores"]), layer["value_gram"], kernel_size
@@ -87,21 +87,21 @@ def distance_history(
     )
     linearised = encoder_settings(path).encoding == "content"
     numbers = tuple(head_numbers(path))
-    return DistanceHistory(kernel_size, linearised, tuple(epochs), found, numbers)
+    return DistanceHistory(kernel_size, linearised, tuple(epochs), distances, numbers)
 
 
 def draw_distances(history: DistanceHistory, title: str) -> Any:
     """A figure: a panel for each layer, the layer's distance thick and black, its heads' thin."""
     size = history.kernel_size
-    seen = ", seen at X = 0," if history.linearised else ""
+    condition = ", seen at X = 0," if history.linearised else ""
     caption = (
-        f"The thick black line is the distance of the whole layer{seen} to the nearest {size} × "
-        f"{size} convolution with zeros around the image; 0 is a convolution, 1 is "
+        f"The thick black line is the distance of the whole layer{condition} to the nearest "
+        f"{size} × {size} convolution with zeros around the image; 0 is a convolution, 1 is "
         "far from all of them. The thin lines are the distances of the attention of each head."
     )
     count, shared = len(history.numbers), {"sharex": True, "sharey": True}
     figure, grid = panels_of(count, 3.4, 2.5, title=title, caption=caption, **shared)
-    marker = "." if len(history.epochs) <= FEW_POINTS else None
+    marker = "." if len(history.epochs) <= MAX_MARKED_POINTS else None
     for number, (axes, heads) in enumerate(zip(grid, history.numbers, strict=True)):
         over_time, name = [layers[number] for layers in history.layers], f"layer{number + 1}"
         axes.set_title(f"layer {number + 1}, {len(heads) or 'no'} heads", fontsize=9)
@@ -111,8 +111,8 @@ def draw_distances(history: DistanceHistory, title: str) -> Any:
             axes.set_xlabel("epoch", fontsize=8)
         if not heads:
             continue
-        for place, head in enumerate(heads):
-            distances = [at.heads[place] for at in over_time]
+        for index, head in enumerate(heads):
+            distances = [at.heads[index] for at in over_time]
             line = {"color": head_color(head), "linewidth": 0.7, "gid": f"{name}-head{head}"}
             axes.plot(history.epochs, distances, marker=marker, **line)
         line = {"color": "black", "linewidth": 2, "gid": name}
@@ -130,7 +130,7 @@ def _draw_legend(figure: Any, history: DistanceHistory) -> None:
     lines = [Line2D([], [], color="black", linewidth=2, label="layer")]
     for head in sorted({head for heads in history.numbers for head in heads}):
         lines.append(Line2D([], [], color=head_color(head), linewidth=1.5, label=f"head {head}"))
-    columns = math.ceil(len(lines) / MOST_LABELS)
+    columns = math.ceil(len(lines) / MAX_LABELS)
     where = {"loc": "outside right upper", "fontsize": 6, "handlelength": 1.2, "ncols": columns}
     figure.legend(handles=lines, **where)
 

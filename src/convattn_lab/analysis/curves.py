@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from convattn.diagnosis.picture import new_figure, text_height, wrapped
-from convattn_lab.analysis.panels import FEW_POINTS, epoch_axis
+from convattn_lab.analysis.panels import MAX_MARKED_POINTS, epoch_axis
 from convattn_lab.analysis.run_summary import read_pruning, read_summary
 from convattn_lab.training.metrics import read_metrics
 
@@ -57,8 +57,8 @@ def require_metrics(path: Path) -> list[dict[str, Any]]:
 
 def points_of(lines: Sequence[dict[str, Any]], name: str, before: int = 0) -> np.ndarray:
     """A quantity over the epochs, `[points, 2]`, after so many of the run before."""
-    found = [(before + line["epoch"], line[name]) for line in lines if name in line]
-    return np.array(found, float).reshape(-1, 2)
+    points = [(before + line["epoch"], line[name]) for line in lines if name in line]
+    return np.array(points, float).reshape(-1, 2)
 
 
 def draw_curves(curves: Sequence[RunCurves]) -> Any:
@@ -90,5 +90,5 @@ def _draw_run(axes: Any, number: int, train: np.ndarray, test: np.ndarray, what:
         (train, {"linewidth": 0.6, "markersize": 2.5, "gid": f"train-{what}-{number}"}),
         (test, {"linewidth": 2, "markersize": 5, "gid": f"test-{what}-{number}"}),
     ):
-        marker = "o" if len(points) <= FEW_POINTS else None
+        marker = "o" if len(points) <= MAX_MARKED_POINTS else None
         axes.plot(*points.T, color=f"C{number % 10}", marker=marker, **how)

@@ -20,7 +20,7 @@ from convattn_lab.models.settings import EncoderSettings
 from convattn_lab.runs.directory import RunDirectory
 
 MOTION_LAYER = 4
-MOST_EPOCHS = 16
+MAX_EPOCHS = 16
 KERNEL_SIZE = 3
 
 
@@ -37,32 +37,32 @@ def draw_all(path: Path) -> list[Path]:
         require_matplotlib()
         pictures = fitting_pictures(path)
     except Exception as problem:
-        _not_drawn(f"no pictures of {path}", problem)
+        _report_failure(f"no pictures of {path}", problem)
         return written
     for name, draw in pictures.items():
         try:
             written += save_picture(draw(path), RunDirectory(path).figures, name)
         except Exception as problem:
-            _not_drawn(f"no picture {name} of {path}", problem)
+            _report_failure(f"no picture {name} of {path}", problem)
     return written
 
 
-def _not_drawn(what: str, problem: Exception) -> None:
+def _report_failure(what: str, problem: Exception) -> None:
     print(f"{what}: {' '.join(str(problem).split())}", file=sys.stderr)
 
 
 def fitting_pictures(path: Path) -> dict[str, Callable[[Path], Any]]:
     """By name, how each picture is drawn that fits the run's model."""
     model = RunDirectory(path).read_settings().model
-    found: dict[str, Callable[[Path], Any]] = {
+    pictures: dict[str, Callable[[Path], Any]] = {
         "curves": lambda path: draw_curves([run_curves(path)])
     }
     if not isinstance(model, EncoderSettings):
-        return found
+        return pictures
     if model.encoding in GAUSSIAN:
         motion = f"motion-layer{motion_layer(path)}"
-        found |= {"centers": centers_figure, motion: motion_figure}
-    return {**found, "attention-position": position_figure, "convolution": _convolution_figure}
+        pictures |= {"centers": centers_figure, motion: motion_figure}
+    return {**pictures, "attention-position": position_figure, "convolution": _convolution_figure}
 
 
 def centers_figure(path: Path, epoch: int | None = None) -> Any:
@@ -87,7 +87,7 @@ def motion_layer(path: Path) -> int:
 
 def _convolution_figure(path: Path) -> Any:
     """Distances to convolutions over training."""
-    history = distance_history(path, KERNEL_SIZE, MOST_EPOCHS)
+    history = distance_history(path, KERNEL_SIZE, MAX_EPOCHS)
     return draw_distances(history, distance_title(path, KERNEL_SIZE))
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from convattn.diagnosis.picture import MIN_WIDTH, new_figure
 
-FEW_POINTS = 10
-MOST_COLUMNS = 3
+MAX_MARKED_POINTS = 10
+MAX_COLUMNS = 3
 
 
 def epoch_axis(axes: Any) -> None:
@@ -29,8 +29,8 @@ def head_color(number: int) -> Any:
     """
     import matplotlib
 
-    light, place = divmod((number - 1) % 20, 10)
-    return matplotlib.colormaps["tab20"](2 * place + light)
+    light, hue = divmod((number - 1) % 20, 10)
+    return matplotlib.colormaps["tab20"](2 * hue + light)
 
 
 def panels_of(
@@ -40,14 +40,14 @@ def panels_of(
 
     Places without a panel are empty. The lowest panel of each column shows its ticks.
     """
-    columns = min(count, MOST_COLUMNS)
+    columns = min(count, MAX_COLUMNS)
     rows = math.ceil(count / columns)
     figure = new_figure(
         max(width * columns, MIN_WIDTH), height * rows, title=title, caption=caption
     )
     axes = list(figure.subplots(rows, columns, squeeze=False, **shared).flat)
-    for place in axes[count:]:
-        place.set_axis_off()
-    for place in axes[max(count - columns, 0) : count]:
-        place.tick_params(labelbottom=True)  # also above a place that has no panel
+    for panel in axes[count:]:
+        panel.set_axis_off()
+    for panel in axes[max(count - columns, 0) : count]:
+        panel.tick_params(labelbottom=True)  # also above a place that has no panel
     return figure, axes[:count]

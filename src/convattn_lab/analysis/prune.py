@@ -31,7 +31,7 @@ from convattn_lab.analysis.run_summary import (
     read_pruning,
     read_summary,
 )
-from convattn_lab.runs.active_run import check_folder
+from convattn_lab.runs.active_run import check_directory
 from convattn_lab.runs.directory import CONFIG, PRUNING, RunDirectory
 from convattn_lab.runs.images import make_model
 from convattn_lab.runs.launch import launch
@@ -43,8 +43,8 @@ from convattn_lab.training.state import named_arrays, with_named_arrays
 RATE_DIVISOR = EPOCHS_DIVISOR = 10
 PER_HEAD = ("value", "centers", "spreads")
 Parameters = dict[str, np.ndarray]
-LEAST_EIGENVALUE = 1e-5
-MOST_CONDITION = 1e5
+MIN_EIGENVALUE = 1e-5
+MAX_CONDITION = 1e5
 
 
 @settings
@@ -52,8 +52,8 @@ class Thresholds:
     """A head is degenerate if the largest eigenvalue of Σ⁻¹ is below `eigenvalue`, or its condition
     number above `condition`: C20, appendix E."""
 
-    eigenvalue: Positive = LEAST_EIGENVALUE
-    condition: Positive = MOST_CONDITION
+    eigenvalue: Positive = MIN_EIGENVALUE
+    condition: Positive = MAX_CONDITION
 
 
 def degenerate_heads(
@@ -73,20 +73,21 @@ def degenerate_heads(
             f"Σ^(-1/2) is not finite in heads {(bad + 1).tolist()}, so the training has failed "
             "there; prune an earlier checkpoint, or train again with a lower learning rate"
         )
-    given = thresholds or Thresholds()
+    limits = thresholds or Thresholds()
     if not len(root_precision):
         return np.zeros(0, bool)
-    largest, least = np.linalg.svd(root_precision.astype(np.float64), compute_uv=False).T
+    largest, smallest = np.linalg.svd(root_precision.astype(np.float64), compute_uv=False).T
     with np.errstate(divide="ignore", invalid="ignore"):
-        condition = np.where(least > 0, (largest / least) ** 2, np.inf)
-    return (largest**2 < given.eigenvalue) | (condition > given.condition)
+        condition = np.where(smallest > 0, (largest / smallest) ** 2, np.inf)
+    return (largest**2 < limits.eigenvalue) | (condition > limits.condition)
 
 
-def attention_part(name: str) -> tuple[int, str] | None:
+def attention_parameter(name: str) -> tuple[int, str] | None:
     """The layer, counted from 0, and the part of its attention that a parameter's name stands for.
 
-    >>> attention_part("layers.3.attention.centers.value"), attention_part("classifier.bias.value")
-    ((3, 'centers'), None)
+    >>> attention_parameter("layers.3.attention.centers.value")
+    (3, 'centers')
+    >>> attention_parameter("classifier.bias.value")
     """
     words = name.split(".")
     if len(words) < 4 or words[0] != "layers" or words[2] != "attention":
@@ -99,12 +100,12 @@ def spreads_of_layers(parameters: Parameters, depth: int) -> list[np.ndarray]:
 
     The quadratic encoding holds the a of R = a·I.
     """
-    found: list[np.ndarray] = [np.zeros((0, 2, 2)) for _ in range(depth)]
+    spreads: list[np.ndarray] = [np.zeros((0, 2, 2)) for _ in range(depth)]
     for name, array in parameters.items():
-        place = attention_part(name)
-        if place is not None and place[1] == "spreads":
-            found[place[0]] = array if array.ndim == 3 else array[:, None, None] * np.eye(2)
-    return found
+        parameter = attention_parameter(name)
+        if parameter is not None and parameter[1] == "spreads":
+            spreads[parameter[0]] = array if array.ndim == 3 else array[:, None, None] * np.eye(2)
+    return spreads
 
 
 def pruned_parameters(parameters: Parameters, removed: Sequence[np.ndarray]) -> Parameters:
@@ -116,14 +117,14 @@ def pruned_parameters(parameters: Parameters, removed: Sequence[np.ndarray]) -> 
     >>> pruned_parameters(parameters, [np.array([True, False])])
     {'layers.0.attention.centers': array([[3., 4.]])}
     """
-    kept = {}
+    remaining = {}
     for name, array in parameters.items():
-        place = attention_part(name)
-        if place is None or place[1] not in PER_HEAD:
-            kept[name] = array
-        elif not removed[place[0]].all():
-            kept[name] = array[~removed[place[0]]]
-    return kept
+        parameter = attention_parameter(name)
+        if parameter is None or parameter[1] not in PER_HEAD:
+            remaining[name] = array
+        elif not removed[parameter[0]].all():
+            remaining[name] = array[~removed[parameter[0]]]
+    return remaining
 
 
 def prune_run(
@@ -161,32 +162,32 @@ def prune_run(
     run = restore_run(path)
     parameters = named_arrays(nnx.state(run.model, nnx.Param))
     roots = spreads_of_layers(parameters, encoder_settings(path).depth)
-    given, earlier = thresholds or Thresholds(), read_pruning(path)
-    removed = [degenerate_heads(root, given) for root in roots]
-    kept = [
-        [number for number, gone in zip(numbers, layer, strict=True) if not gone]
+    limits, earlier = thresholds or Thresholds(), read_pruning(path)
+    removed = [degenerate_heads(root, limits) for root in roots]
+    remaining = [
+        [number for number, is_removed in zip(numbers, layer, strict=True) if not is_removed]
         for numbers, layer in zip(head_numbers(path), removed, strict=True)
     ]
     plan = Pruning(
         source,
-        {"largest": given.eigenvalue, "condition": given.condition},
-        kept,
+        {"largest": limits.eigenvalue, "condition": limits.condition},
+        remaining,
         [int(layer.sum()) for layer in removed],
         run.epoch + (earlier.epochs_before if earlier else 0),
         source["result"]["test_accuracy"],
     )
     if not any(plan.removed):
         return plan
-    wanted = pruned_settings(run.settings, removed, epochs)
+    settings = pruned_settings(run.settings, removed, epochs)
     initial = pruned_parameters(parameters, removed)
-    said = console or Console(quiet=True)
-    said.print(f"heads removed: {plan.removed} of {[len(layer) for layer in removed]}")
-    begun = _begin(RunDirectory(folder), plan, run, wanted, initial)
-    said.print(
-        f"test accuracy before {percent(begun.before)}, without them {percent(begun.pruned)}"
+    output = console or Console(quiet=True)
+    output.print(f"heads removed: {plan.removed} of {[len(layer) for layer in removed]}")
+    started = _begin(RunDirectory(folder), plan, run, settings, initial)
+    output.print(
+        f"test accuracy before {percent(started.before)}, without them {percent(started.pruned)}"
     )
-    outcome = launch(wanted, folder, command=command, console=console, initial=initial)
-    return replace(begun, after=outcome.test_accuracy)
+    outcome = launch(settings, folder, command=command, console=console, initial=initial)
+    return replace(started, after=outcome.test_accuracy)
 
 
 def _source_of(path: Path) -> dict[str, Any]:
@@ -213,7 +214,7 @@ def _begin(
 ) -> Pruning:
     """Record what is pruned and what that alone does, unless that was done before."""
     folder = directory.path
-    check_folder(directory.path, settings)
+    check_directory(directory.path, settings)
     with hold_folder(folder):
         stored = read_pruning(folder) if (folder / CONFIG).exists() else None
         if stored is not None:
@@ -226,9 +227,9 @@ def _begin(
             return stored
         model = make_model(settings, run.dataset)
         nnx.update(model, with_named_arrays(nnx.state(model, nnx.Param), initial))
-        found = replace(plan, pruned=test_accuracy(model, run.images))
-        directory.write(PRUNING, found.to_json())
-        return found
+        pruning = replace(plan, pruned=test_accuracy(model, run.images))
+        directory.write(PRUNING, pruning.to_json())
+        return pruning
 
 
 def pruned_settings(

@@ -53,11 +53,11 @@ def restore_run(path: Path) -> RestoredRun:
             are not those that the run saw.
     """
     directory = RunDirectory(path)
-    settings, seen = directory.read_settings(), directory.read_images()
+    settings, recorded = directory.read_settings(), directory.read_images()
     dataset = read_dataset(settings.images.source, classes=settings.images.classes)
-    if digest_of(dataset) != seen.get("sha256"):
+    if digest_of(dataset) != recorded.get("sha256"):
         raise ValueError(
-            f"{path} saw other images of {seen['name']} than those that are now at "
+            f"{path} saw other images of {recorded['name']} than those that are now at "
             f"{settings.images.source or 'the bundled slice'}; put the old ones back, or train a "
             "new run on these"
         )

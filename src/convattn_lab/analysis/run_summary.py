@@ -85,8 +85,8 @@ class RunSummary:
 
         Where picture and accuracy are of different parameters, it says whose the accuracy is.
         """
-        tested, shown = self.tested_epoch, self.settings.training.epochs if epoch is None else epoch
-        whose = "" if tested in (None, shown) else f" with the parameters of epoch {tested}"
+        tested, last = self.tested_epoch, self.settings.training.epochs if epoch is None else epoch
+        whose = "" if tested in (None, last) else f" with the parameters of epoch {tested}"
         what = "test accuracy " if self.finished else ""
         return f"run {self.name}: {what}{self.accuracy_text}{whose}, {self.images}"
 
@@ -120,10 +120,10 @@ def best_epoch(lines: Sequence[dict[str, Any]]) -> int | None:
     >>> best_epoch([{"epoch": n, "validation_accuracy": seen} for n, seen in ((1, 0.5), (2, 0.5))])
     1
     """
-    judged = [line for line in lines if line.get("validation_accuracy") is not None]
-    if not judged:
+    validated = [line for line in lines if line.get("validation_accuracy") is not None]
+    if not validated:
         return None
-    return max(judged, key=lambda line: (line["validation_accuracy"], -line["epoch"]))["epoch"]
+    return max(validated, key=lambda line: (line["validation_accuracy"], -line["epoch"]))["epoch"]
 
 
 def title_of(path: Path, what: str, epoch: int | None = None) -> str:
@@ -193,11 +193,11 @@ class Pruning:
 
     def differences(self, stored: "Pruning") -> list[str]:
         """The names of the fields that say what was pruned and differ in a stored one."""
-        parts = ("thresholds", "kept", "removed", "epochs_before")
-        found = [name for name in parts if getattr(self, name) != getattr(stored, name)]
+        names = ("thresholds", "kept", "removed", "epochs_before")
+        differing = [name for name in names if getattr(self, name) != getattr(stored, name)]
         of_source = ("config", "images_sha256")
         different = [name for name in of_source if self.source[name] != stored.source[name]]
-        return found + [f"source.{name}" for name in different]
+        return differing + [f"source.{name}" for name in different]
 
 
 def read_pruning(folder: Path) -> Pruning | None:

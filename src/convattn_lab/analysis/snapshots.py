@@ -50,23 +50,25 @@ def read_layers(path: Path, epoch: int | None = None) -> tuple[int, list[Layer]]
     epochs = require_snapshots(path)
     if epoch is None:
         tested = read_summary(path).tested_epoch
-        wanted = epochs[-1] if tested is None else tested
-        epoch = min(epochs, key=lambda each: (abs(each - wanted), -each))
+        target = epochs[-1] if tested is None else tested
+        epoch = min(epochs, key=lambda each: (abs(each - target), -each))
     heads = encoder_settings(path).heads
     layers: list[Layer] = [{} for _ in heads]
     names = {f"layer{number}": layer for number, layer in enumerate(layers, 1)}
     for name, array in read_snapshot(path, epoch).items():
-        layer, _, part = name.partition(".")
+        layer, _, array_name = name.partition(".")
         if layer not in names:
             raise _damaged(path, epoch, f"{shown(name)} is of no layer of {len(layers)}")
-        names[layer][part] = array
-    for number, (count, parts) in enumerate(zip(heads, layers, strict=True), 1):
-        for part, sides in SHAPES.items():
-            found = parts.get(part)
-            if found is None and part == "scores":
-                raise _damaged(path, epoch, f"layer{number}.{part} is missing")
-            if found is not None and not _fits(found, (count, *sides)):
-                raise _damaged(path, epoch, f"layer{number}.{part} is {found.dtype} {found.shape}")
+        names[layer][array_name] = array
+    for number, (count, arrays) in enumerate(zip(heads, layers, strict=True), 1):
+        for array_name, sides in SHAPES.items():
+            stored = arrays.get(array_name)
+            if stored is None and array_name == "scores":
+                raise _damaged(path, epoch, f"layer{number}.{array_name} is missing")
+            if stored is not None and not _fits(stored, (count, *sides)):
+                raise _damaged(
+                    path, epoch, f"layer{number}.{array_name} is {stored.dtype} {stored.shape}"
+                )
     return epoch, layers
 
 
@@ -103,8 +105,8 @@ def spread_epochs(epochs: Sequence[int], count: int) -> list[int]:
         return known
     rest = [epoch for epoch in known if epoch > known[0]]
     shifted = np.array(rest) - known[0]
-    wanted = np.geomspace(shifted[-1], shifted[0], count - 1)
-    chosen = {rest[int(np.argmin(np.abs(shifted - target)))] for target in wanted}
+    targets = np.geomspace(shifted[-1], shifted[0], count - 1)
+    chosen = {rest[int(np.argmin(np.abs(shifted - target)))] for target in targets}
     return [known[0], *sorted(chosen)]
 
 
@@ -127,7 +129,7 @@ def central_query(path: Path) -> Query:
 
 def require_query(query: Query, tokens: tuple[int, int]) -> None:
     """Refuse a query outside the image."""
-    if any(not 0 <= place < side for place, side in zip(query, tokens, strict=True)):
+    if any(not 0 <= index < side for index, side in zip(query, tokens, strict=True)):
         raise ValueError(
             f"query {query[0]} {query[1]}, but rows are 0 to {tokens[0] - 1} and columns 0 to "
             f"{tokens[1] - 1}: tokens are counted, not pixels"
@@ -146,10 +148,10 @@ def query_attention(
     >>> query_attention(np.zeros((1, 3, 3)), (0, 1)).tolist()
     [[[0.25, 0.25], [0.25, 0.25]]]
     """
-    asked = tokens_of(scores) if tokens is None else tokens
-    require_query(query, asked)
-    keys = [side - count + 1 for side, count in zip(scores.shape[1:], asked, strict=True)]
-    row, column = (count - 1 - place for count, place in zip(asked, query, strict=True))
+    queries = tokens_of(scores) if tokens is None else tokens
+    require_query(query, queries)
+    keys = [side - count + 1 for side, count in zip(scores.shape[1:], queries, strict=True)]
+    row, column = (count - 1 - index for count, index in zip(queries, query, strict=True))
     block = scores[:, row : row + keys[0], column : column + keys[1]]
     block = block.astype(np.float64)
     weights = np.exp(block - block.max(axis=(1, 2), keepdims=True))
@@ -161,8 +163,8 @@ def attention_matrix(
 ) -> Float[np.ndarray, "heads query_rows query_columns key_rows key_columns"]:
     """The attention of all queries, in float64."""
     rows, columns = tokens_of(scores)
-    found = np.empty((len(scores), rows, columns, rows, columns))
+    weights = np.empty((len(scores), rows, columns, rows, columns))
     if len(scores):
         for row, column in np.ndindex(rows, columns):
-            found[:, row, column] = query_attention(scores, (row, column))
-    return found
+            weights[:, row, column] = query_attention(scores, (row, column))
+    return weights

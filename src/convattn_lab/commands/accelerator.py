@@ -7,7 +7,7 @@ from typing import Annotated
 from convattn.cli.output import print_lines, require_folder
 from convattn.cli.running import FAILED, SUCCESS, UsageError, option, termination_raises
 
-LEAST_MINUTES = 1.0
+MIN_MINUTES = 1.0
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ class Accelerator:
         from convattn_lab.accelerator.page import FILE_NAME, page
         from convattn_lab.accelerator.session import read_session, run_session
 
-        if not LEAST_MINUTES <= self.minutes < float("inf"):
+        if not MIN_MINUTES <= self.minutes < float("inf"):
             raise UsageError(
-                f"--minutes {self.minutes:g}, but expected at least {LEAST_MINUTES:g}; 25 is "
+                f"--minutes {self.minutes:g}, but expected at least {MIN_MINUTES:g}; 25 is "
                 "enough for all but the training"
             )
         if self.data is not None and not self.data.exists():

@@ -14,7 +14,7 @@ from convattn.cli.running import FAILED, SUCCESS, Flag, UsageError, dispatch, gu
 
 PROGRAM = "experiments/analyse.py"
 AVERAGED = 100
-LONGEST_NAME = 150
+MAX_NAME_LENGTH = 150
 
 Run = Annotated[Path, Positional, arg(metavar="RUN")]
 Runs = Annotated[tuple[Path, ...], Positional, arg(metavar="RUN [RUN …]")]
@@ -64,17 +64,17 @@ class Curves:
         from convattn_lab.analysis.curves import draw_curves, run_curves
 
         _require(self.runs, self.output_dir, self.json)
-        found = [run_curves(run) for run in self.runs]
-        for curve in found:
+        curves = [run_curves(run) for run in self.runs]
+        for curve in curves:
             print(curve.label)
         numbers = [
-            {"run": str(run), "train": each.train.tolist(), "test": each.test.tolist()}
-            for run, each in zip(self.runs, found, strict=True)
+            {"run": str(run), "train": curve.train.tolist(), "test": curve.test.tolist()}
+            for run, curve in zip(self.runs, curves, strict=True)
         ]
         write_json(self.json, {"runs": numbers})
         others = tuple(run.resolve().name for run in self.runs[1:]) or None
-        name = _name("curves", **{"with-": others})[:LONGEST_NAME]
-        return _save(draw_curves(found), self.runs[0], self.output_dir, name)
+        name = _name("curves", **{"with-": others})[:MAX_NAME_LENGTH]
+        return _save(draw_curves(curves), self.runs[0], self.output_dir, name)
 
 
 @dataclass(frozen=True)
@@ -190,8 +190,8 @@ class Attention:
         averaged = self.average is not None
         if self.image and averaged:
             raise UsageError("--image shows single images; leave out --image or --average")
-        for name, given in (("--image", self.image), ("--average", averaged)):
-            if self.position_only and given:
+        for name, value in (("--image", self.image), ("--average", averaged)):
+            if self.position_only and value:
                 raise UsageError(
                     f"--position-only has no images; leave out {name} or --position-only"
                 )
@@ -272,7 +272,7 @@ class Prune:
         limits = self.threshold_eigenvalue, self.threshold_condition
         thresholds = Thresholds(eigenvalue=limits[0], condition=limits[1])
         try:
-            found = prune_run(
+            pruning = prune_run(
                 self.run,
                 folder,
                 command=self._command(),
@@ -283,8 +283,8 @@ class Prune:
         except NonFiniteLoss as failure:
             print(f"{PROGRAM} prune: {failure}", file=sys.stderr)
             return FAILED
-        write_json(self.json, found.to_json())
-        if not any(found.removed):
+        write_json(self.json, pruning.to_json())
+        if not any(pruning.removed):
             print(
                 "no head is degenerate: every inverse covariance has an eigenvalue of at least "
                 f"{self.threshold_eigenvalue:g} and a condition number of at most "
@@ -292,13 +292,13 @@ class Prune:
             )
             return SUCCESS
         print(f"run: {folder}")
-        if found.after is None:
+        if pruning.after is None:
             print("stopped; the same command goes on")
             return SUCCESS
-        result = found.source["result"]
+        result = pruning.source["result"]
         print(
-            f"test accuracy before {percent(found.before)}, without {sum(found.removed)} heads "
-            f"{percent(found.pruned)}, after training on {percent(found.after)} "
+            f"test accuracy before {percent(pruning.before)}, without {sum(pruning.removed)} heads "
+            f"{percent(pruning.pruned)}, after training on {percent(pruning.after)} "
             f"({result['test_images']:,} images of {result['images']})"
         )
         return SUCCESS

@@ -19,7 +19,7 @@ from convattn_lab.commands.experiment import (
     spelled,
     with_images,
 )
-from convattn_lab.commands.hosts import FLAGS, OPTIONS, HostArguments, part
+from convattn_lab.commands.hosts import FLAGS, OPTIONS, HostArguments, leave_other_processes
 from convattn_lab.runs.settings import RunSettings, settings_from_json
 from convattn_lab.settings import to_json
 
@@ -51,7 +51,7 @@ def read_arguments(words: Sequence[str], configs: Path) -> Arguments:
     return tyro.cli(Arguments, default=chosen, args=list(words), prog=f"python {PROGRAM}")
 
 
-def _check_resume(given: Arguments, words: list[str]) -> None:
+def _check_resume(args: Arguments, words: list[str]) -> None:
     """A run goes on with the settings that it has, so nothing else may be given."""
     others = [
         word
@@ -60,28 +60,28 @@ def _check_resume(given: Arguments, words: list[str]) -> None:
     ]
     if others:
         raise ValueError(
-            f"--resume goes on with the settings of {given.resume}, but {', '.join(others)} was "
+            f"--resume goes on with the settings of {args.resume}, but {', '.join(others)} was "
             "given too; leave it out, or start a new run"
         )
 
 
-def _requested(given: Arguments, words: list[str]) -> tuple[RunSettings, str, Path]:
+def _requested(args: Arguments, words: list[str]) -> tuple[RunSettings, str, Path]:
     """Settings, the command that repeats the run, and its folder: those of the first process."""
     from convattn_lab.runs.directory import RunDirectory
     from convattn_lab.training.hosts import from_first, is_first
 
-    if given.resume is not None:
-        _check_resume(given, words)
+    if args.resume is not None:
+        _check_resume(args, words)
         stored = None
         if is_first():
-            directory = RunDirectory(given.resume)
-            settings, facts = directory.read_settings(), directory.read_facts()
-            stored = [to_json(settings), facts["command"]]
+            directory = RunDirectory(args.resume)
+            settings, metadata = directory.read_settings(), directory.read_metadata()
+            stored = [to_json(settings), metadata["command"]]
         content, command = from_first(stored)
-        settings, folder = settings_from_json(content), given.resume
+        settings, folder = settings_from_json(content), args.resume
     else:
-        settings, command = with_images(given.settings, given), repeating_command(words, PROGRAM)
-        folder = given.output_dir or run_folder(given.config)
+        settings, command = with_images(args.settings, args), repeating_command(words, PROGRAM)
+        folder = args.output_dir or run_folder(args.config)
     return settings, command, Path(from_first(str(folder)))
 
 
@@ -97,23 +97,23 @@ def main(arguments: Sequence[str] | None = None, *, configs: Path) -> int:
         failed; 2 for wrong use.
     """
     words = sys.argv[1:] if arguments is None else list(arguments)
-    return part(guarded(PROGRAM, lambda: _run(words, configs)))
+    return leave_other_processes(guarded(PROGRAM, lambda: _run(words, configs)))
 
 
 def _run(words: list[str], configs: Path) -> int:
     try:
-        given = read_arguments(words, configs)
-        if given.list:
+        args = read_arguments(words, configs)
+        if args.list:
             return list_configs(configs)
-        if given.hosts.given:  # what takes long to import, before the others are kept waiting
+        if args.hosts.multi_process:  # slow imports, before the others are kept waiting
             import convattn_lab.runs.launch  # noqa: F401
-        given.hosts.start()
-        return train_as_asked(given, words)
+        args.hosts.start()
+        return train_as_asked(args, words)
     except ValueError as error:
         raise UsageError(str(error)) from error
 
 
-def train_as_asked(given: Arguments, words: list[str]) -> int:
+def train_as_asked(args: Arguments, words: list[str]) -> int:
     """Find folder and images, train, and say what came of it."""
     import jax
 
@@ -123,9 +123,9 @@ def train_as_asked(given: Arguments, words: list[str]) -> int:
     from convattn_lab.training.hosts import LOST, is_first
 
     out = console()
-    settings, command, folder = _requested(given, words)
+    settings, command, folder = _requested(args, words)
     again = f"python {PROGRAM} --resume {shlex.quote(str(folder))}"
-    if given.hosts.given:  # now, for JAX may end this process without a word of ours
+    if args.hosts.multi_process:  # now, for JAX may end this process without a word of ours
         print(LOST.format(again), file=sys.stderr, flush=True)
     try:
         outcome = launch(settings, folder, command=command, console=out)
@@ -133,19 +133,19 @@ def train_as_asked(given: Arguments, words: list[str]) -> int:
         print(f"{PROGRAM}: {failure}", file=sys.stderr)
         return FAILED
     except jax.errors.JaxRuntimeError as failure:
-        if not given.hosts.given:
+        if not args.hosts.multi_process:
             raise
         print(f"{PROGRAM}: {failure}\n{LOST.format(again)}", file=sys.stderr)
         return FAILED
     first = is_first()
-    if given.hosts.given:
+    if args.hosts.multi_process:
         jax.distributed.shutdown()  # the others need not wait for the pictures
     if not first:
         return SUCCESS
     if outcome.status == "stopped":
         out.print(f"go on with: {again}")
         return SUCCESS
-    if given.figures:
+    if args.figures:
         from convattn_lab.analysis.figures import draw_all
 
         for picture in draw_all(folder):

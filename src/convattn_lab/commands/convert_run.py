@@ -8,7 +8,8 @@ from convattn.cli.convert_network import Conversion, ConvertNetwork
 from convattn.cli.named_network import NamedNetwork
 from convattn.cli.network_report import close, report_lines, report_numbers
 
-FEW = 10  # images of a run on which both networks are compared, and in a batch of its test images
+# Images of a run on which both networks are compared, and in a batch of its test images.
+SAMPLE_SIZE = 10
 
 
 def trained_network(folder: Path, dtype: str) -> NamedNetwork:
@@ -43,50 +44,51 @@ def converted_run(command: ConvertNetwork, folder: Path) -> Conversion:
 
     run, model, recorded = finished_resnet(folder)
     test, scale = run.images.test, (run.images.mean, run.images.std)
-    few = jnp.asarray(test.images[:FEW])
+    samples = jnp.asarray(test.images[:SAMPLE_SIZE])
     options = {"uniform_weight": command.uniform_weight}
     with jax.enable_x64(True):
-        wide = attention_of(image_function(model, *scale, np.float64), few, **options).report
+        function64 = image_function(model, *scale, np.float64)
+        float64_report = attention_of(function64, samples, **options).report
     function = image_function(model, *scale)
-    attention = attention_of(function, few, **options)
+    attention = attention_of(function, samples, **options)
     layers, apply, report = attention
     trained = logits_of(function, test.images)
     classes = _same_classes(
         trained, logits_of(lambda images: apply(layers, images), test.images), test.labels
     )
-    passed = close(wide, "float64") and close(report, "float32") and classes["passed"]
+    passed = close(float64_report, "float64") and close(report, "float32") and classes["passed"]
     numbers = {
         "when": run.when,
         **options,
-        "float64": report_numbers(wide),
+        "float64": report_numbers(float64_report),
         **report_numbers(report),
         "test": {**classes, "recorded_accuracy": recorded},
         "passed": passed,
     }
-    said = report_lines(wide, "float64")
+    text = report_lines(float64_report, "float64")
     lines = [
-        f"{folder}, {run.when}, on {len(few)} test images",
-        *said[:1],
-        said[1] + (": one function, as far as float64 can tell" if wide.passed else ""),
-        *said[2:],
+        f"{folder}, {run.when}, on {len(samples)} test images",
+        *text[:1],
+        text[1] + (": one function, as far as float64 can tell" if float64_report.passed else ""),
+        *text[2:],
         *report_lines(report, "float32")[1:],
         f"float32, test images with the same class: {classes['same_class']:,} of "
         f"{classes['images']:,}; correct: {classes['correct']:,} as trained, "
         f"{classes['attention_correct']:,} as attention; largest difference "
         f"{classes['difference']:.3g}, smallest margin {classes['smallest_margin']:.3g}",
     ]
-    return Conversion(command, attention, few, passed, trained[: len(few)], lines, numbers)
+    return Conversion(command, attention, samples, passed, trained[: len(samples)], lines, numbers)
 
 
 def logits_of(function: Callable[[Any], Any], images: Any) -> Any:
-    """The logits of all images, `FEW` of them at a time; the last batch is filled with zeros."""
+    """The logits of all images, in batches of `SAMPLE_SIZE`, the last filled with zeros."""
     import jax
     import numpy as np
 
     compiled, logits = jax.jit(function), []
-    for start in range(0, len(images), FEW):
-        batch = images[start : start + FEW]
-        filled = np.pad(batch, [(0, FEW - len(batch)), *[(0, 0)] * (batch.ndim - 1)])
+    for start in range(0, len(images), SAMPLE_SIZE):
+        batch = images[start : start + SAMPLE_SIZE]
+        filled = np.pad(batch, [(0, SAMPLE_SIZE - len(batch)), *[(0, 0)] * (batch.ndim - 1)])
         logits.append(np.asarray(compiled(filled)))
     return np.concatenate(logits)[: len(images)]
 

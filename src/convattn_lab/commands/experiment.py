@@ -60,19 +60,19 @@ def run_folder(name: str) -> Path:
     return Path("runs") / f"{name}-{datetime.datetime.now():%Y%m%d-%H%M%S}"
 
 
-def with_images(settings: Any, given: Sources) -> Any:
+def with_images(settings: Any, sources: Sources) -> Any:
     """Settings with `images`, and these with the source that --data or --download name.
 
     Raises:
         ValueError: If both are given.
     """
-    if given.data is not None and given.download is not None:
+    if sources.data is not None and sources.download is not None:
         raise ValueError("--data and --download exclude each other: give one of them")
-    source = given.data
-    if given.download is not None:
+    source = sources.data
+    if sources.download is not None:
         from convattn_lab.data.download import download_archive
 
-        source = download_archive(given.download, given.download_dir)
+        source = download_archive(sources.download, sources.download_dir)
     if source is None and settings.images.source:
         source = Path(settings.images.source)
     if source is None:
@@ -102,13 +102,13 @@ def repeating_command(words: Sequence[str], program: str) -> str:
         parser.add_argument(option, option.replace("-", "_").replace("__", "--"))
     for option in FLAGS:
         parser.add_argument(option, action="store_true")
-    taken, kept = parser.parse_known_args(list(words))
+    parsed, remaining = parser.parse_known_args(list(words))
     for option in PATHS:
-        value = getattr(taken, option.removeprefix("--").replace("-", "_"))
+        value = getattr(parsed, option.removeprefix("--").replace("-", "_"))
         if value is not None:
             absent = option in MAY_BE_NONE and value == "None"
-            kept += [option, value if absent else os.path.realpath(value)]
-    return shlex.join(["python", program, *kept])
+            remaining += [option, value if absent else os.path.realpath(value)]
+    return shlex.join(["python", program, *remaining])
 
 
 def spelled(option: str) -> str:
@@ -143,10 +143,10 @@ def run_experiment(
     from convattn_lab.training.failures import NonFiniteLoss
 
     def body() -> int:
-        given = list(sys.argv[1:] if words is None else words)
+        argv = list(sys.argv[1:] if words is None else words)
         try:
-            chosen = tyro.cli(arguments, args=given, prog=f"python {program}")
-            return _run(program, chosen, given, train, report)
+            chosen = tyro.cli(arguments, args=argv, prog=f"python {program}")
+            return _run(program, chosen, argv, train, report)
         except NonFiniteLoss as failure:
             print(f"{program}: {failure}", file=sys.stderr)
             return FAILED
@@ -156,16 +156,16 @@ def run_experiment(
     return guarded(program, body)
 
 
-def _run(program: str, given: Any, words: list[str], train: Any, report: Any) -> int:
+def _run(program: str, args: Any, words: list[str], train: Any, report: Any) -> int:
     from convattn.cli.output import console
     from convattn_lab.runs.directory import RESULT, read_json
     from convattn_lab.training.hosts import one_process_alone
 
     out = console()
-    folder = given.output_dir or run_folder(Path(program).stem)
+    folder = args.output_dir or run_folder(Path(program).stem)
     command = repeating_command(words, program)
     one_process_alone(program)
-    outcome = train(given.settings, folder, command=command, console=out)
+    outcome = train(args.settings, folder, command=command, console=out)
     if outcome.status == "stopped":
         out.print(f"go on with: {command} {shlex.join(['--output-dir', str(folder)])}")
         return SUCCESS

@@ -81,14 +81,14 @@ class Explore:
                 f"but expected 1 or more, 1 or more, and 0 to {PORTS - 1}"
             )
         numbers = {"--mean": self.mean, "--std": self.std}
-        for name, given in numbers.items():
-            if given is not None and (
-                len(given) not in (1, 3)
-                or not all(map(math.isfinite, given))
-                or (name == "--std" and min(given) <= 0)
+        for name, value in numbers.items():
+            if value is not None and (
+                len(value) not in (1, 3)
+                or not all(map(math.isfinite, value))
+                or (name == "--std" and min(value) <= 0)
             ):
                 raise UsageError(
-                    f"{name} got {given}, but expected one number or three, finite; std > 0"
+                    f"{name} got {value}, but expected one number or three, finite; std > 0"
                 )
         # Before NumPy is loaded: where cores are shared, threads wait for each other far longer
         # than the small products of one image take.
@@ -96,16 +96,16 @@ class Explore:
         from convattn_lab.explorer.run import listening, serve
 
         try:
-            held = listening(self.port)
+            listener = listening(self.port)
         except OSError as error:
             raise UsageError(
                 f"--port got {self.port}, but {error.strerror}; leave it out for a free one"
             ) from error
-        with held:
-            ended = serve(self._model(), held, self._announce)
-        if ended == signal.SIGINT:
+        with listener:
+            signal_number = serve(self._model(), listener, self._announce)
+        if signal_number == signal.SIGINT:
             raise KeyboardInterrupt
-        return 128 + (ended or 0)
+        return 128 + (signal_number or 0)
 
     def _model(self) -> Any:
         from convattn_lab.explorer.model import ExploredModel

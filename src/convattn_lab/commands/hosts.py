@@ -27,10 +27,10 @@ class HostArguments:
     """Take these three from the cluster that started the processes (Slurm, Open MPI, a TPU pod)."""
 
     @property
-    def given(self) -> bool:
+    def multi_process(self) -> bool:
         """Whether there are several processes.
 
-        >>> HostArguments().given, HostArguments(distributed=True).given
+        >>> HostArguments().multi_process, HostArguments(distributed=True).multi_process
         (False, True)
         """
         return self.distributed or (self.coordinator, self.processes, self.process) != (None,) * 3
@@ -41,7 +41,7 @@ class HostArguments:
         Raises:
             ValueError: If both ways are given, and what `start_processes` raises.
         """
-        if not self.given:
+        if not self.multi_process:
             return
         from convattn_lab.training.hosts import start_processes
 
@@ -54,7 +54,7 @@ class HostArguments:
         start_processes(*named)
 
 
-def part(code: int) -> int:
+def leave_other_processes(code: int) -> int:
     """Leave the other processes: with code 0 when all are done, else at once.
 
     Returns:

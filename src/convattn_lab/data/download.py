@@ -72,7 +72,7 @@ hold all images; no pickle is read
                 "it and run this again"
             )
         downloader = pooch.HTTPDownloader(
-            chunk_size=2**18, timeout=TIMEOUT, hooks={"response": _refuse_larger}
+            chunk_size=2**18, timeout=TIMEOUT, hooks={"response": _reject_larger}
         )
         known = f"md5:{archive.md5}"
         pooch.retrieve(url, known, archive.file_name, str(folder), downloader=downloader)
@@ -86,7 +86,7 @@ hold all images; no pickle is read
     return path
 
 
-def _refuse_larger(response: Any, *_: Any, **__: Any) -> None:
+def _reject_larger(response: Any, *_: Any, **__: Any) -> None:
     """Before a byte of it is read."""
     announced = response.headers.get("Content-Length", "0")
     if not announced.isdecimal() or int(announced) > LARGEST:

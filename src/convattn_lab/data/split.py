@@ -51,8 +51,8 @@ def validation_split(images: Images, fraction: float, *, seed: int) -> tuple[Ima
         order = np.argsort(random_words(seed, label, len(members)), kind="stable")
         chosen[members[order[:count]]] = True
     train, validation = (
-        Images(images.images[part], images.labels[part], images.class_names)
-        for part in (~chosen, chosen)
+        Images(images.images[mask], images.labels[mask], images.class_names)
+        for mask in (~chosen, chosen)
     )
     return train, validation
 

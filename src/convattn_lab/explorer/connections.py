@@ -43,9 +43,9 @@ class BoundedConnection(H11Protocol):
     def connection_made(self, transport: Any) -> None:
         """Take the connection, or close it."""
         super().connection_made(transport)
-        most = bounds()[0]
-        if len(self.connections) > most:
-            _log_once(f"more than {most} connections at once; further ones are closed")
+        limit = bounds()[0]
+        if len(self.connections) > limit:
+            _log_once(f"more than {limit} connections at once; further ones are closed")
             transport.abort()
             return
         self._set_deadline()

@@ -16,8 +16,8 @@ from convattn.fast.grouped import grouped_attention
 from convattn.files import shown
 from convattn.networks.recovered_kernel import recovered_kernel, recovery_size
 from convattn.networks.transformation.network_file import Network
+from convattn_lab.explorer.positional_layer import PositionalLayer
 from convattn_lab.explorer.source import Outputs, Pixels, Prepared, Source, as_numbers
-from convattn_lab.explorer.still import StillLayer
 
 RECOVERED = "Convolutions are those nearest to the layers, which the file holds alone."
 Inputs = Callable[[Any], Mapping[str, Array]]
@@ -41,33 +41,37 @@ def of_layers(
     """
     how = {"kind": "converted network", "prepare": as_numbers, "notes": (RECOVERED,), **how}
     try:
-        seen = inputs(how["prepare"](np.zeros((1, *image_size, 3), np.uint8)))
+        activations = inputs(how["prepare"](np.zeros((1, *image_size, 3), np.uint8)))
     except (TypeError, ValueError, IndexError) as error:
         raise ValueError(
             f"{name} does not take images of size {image_size} ({shown(str(error))}), but expected "
             "a network of single images; give its --image-size"
         ) from error
-    taken = {key: layer for key, layer in layers.items() if key in seen and seen[key].ndim == 4}
-    if not taken:
+    shown_layers = {
+        key: layer
+        for key, layer in layers.items()
+        if key in activations and activations[key].ndim == 4
+    }
+    if not shown_layers:
         raise ValueError(
             f"{name} has no layers of images outside of loops, but expected some; diagnose its "
             "layers one by one"
         )
-    convolution = cache(lambda key: RecoveredConvolution(taken[key]))
+    convolution = cache(lambda key: RecoveredConvolution(shown_layers[key]))
 
     def compare(images: Prepared) -> list[Callable[[], Outputs]]:
-        found = inputs(images)
+        activations = inputs(images)
 
         def of(key: str) -> Callable[[], Outputs]:
-            return lambda: convolution(key).beside(found[key])
+            return lambda: convolution(key).beside(activations[key])
 
-        return [of(key) for key in taken]
+        return [of(key) for key in shown_layers]
 
-    still = tuple(
-        StillLayer(key, layer, (seen[key].shape[1], seen[key].shape[2]))
-        for key, layer in taken.items()
+    positional = tuple(
+        PositionalLayer(key, layer, (activations[key].shape[1], activations[key].shape[2]))
+        for key, layer in shown_layers.items()
     )
-    return Source(name, image_size=image_size, still=still, compare=compare, **how)
+    return Source(name, image_size=image_size, positional=positional, compare=compare, **how)
 
 
 def of_network(
@@ -130,7 +134,7 @@ class RecoveredConvolution:
             size = images.shape[1:3]
             widths = MapGeometry.of(layer, size).padding(layer, self.kernel.shape[:2], size)
         order = ("NHWC", "HWIO", "NHWC")
-        found: Array = lax.conv_general_dilated(
+        outputs: Array = lax.conv_general_dilated(
             images.astype(dtype),
             self.kernel.astype(dtype),
             layer.stride,
@@ -140,7 +144,7 @@ class RecoveredConvolution:
             dimension_numbers=order,
             precision="highest",
         )
-        return found if layer.bias is None else found + layer.bias
+        return outputs if layer.bias is None else outputs + layer.bias
 
     def beside(self, images: Array) -> Outputs:
         """What the convolution and the layer make of the first image."""
@@ -160,23 +164,25 @@ def kernel_size_of(layer: AttentionLayer) -> tuple[int, int]:
 
 def of_layer(name: str, layer: AttentionLayer, image_size: tuple[int, int]) -> Source:
     """One layer without content; beside its convolution where it takes the pixels of pictures."""
-    still = StillLayer("layer 1", layer, image_size)
+    positional = PositionalLayer("layer 1", layer, image_size)
     channels = (layer_features(layer) or 3) // int(np.prod(layer.patch_size))
     single = len({*layer.stride}) == 1 and {*layer.patch_size, *layer.dilation} == {1}
     if channels not in (1, 3) or not single or layer.padding is not None or not any(layer.ring[0]):
         note = f"The layer takes {channels} channels; positions alone decide what it attends to."
-        return Source(name, "attention layer", image_size, as_numbers, (note,), still=(still,))
-    made = RecoveredConvolution(layer)
+        return Source(
+            name, "attention layer", image_size, as_numbers, (note,), positional=(positional,)
+        )
+    convolution = RecoveredConvolution(layer)
 
     def prepare(pixels: Pixels) -> Prepared:
-        found = as_numbers(pixels) / np.float32(255)
-        return found if channels == 3 else found.mean(axis=-1, keepdims=True)
+        scaled = as_numbers(pixels) / np.float32(255)
+        return scaled if channels == 3 else scaled.mean(axis=-1, keepdims=True)
 
     def compare(images: Prepared) -> list[Callable[[], Outputs]]:
         typed = jnp.asarray(images)
-        return [lambda: made.beside(typed)]
+        return [lambda: convolution.beside(typed)]
 
-    how: dict[str, Any] = {"still": (still,), "compare": compare}
+    how: dict[str, Any] = {"positional": (positional,), "compare": compare}
     return Source(name, "attention layer", image_size, prepare, (RECOVERED,), **how)
 
 

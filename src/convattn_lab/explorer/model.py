@@ -16,12 +16,12 @@ from convattn.diagnosis.measures import entropies, moments
 from convattn.diagnosis.models import measure_layer
 from convattn_lab.explorer.converted import kernel_size_of
 from convattn_lab.explorer.pictures import Picture, resized
+from convattn_lab.explorer.positional_layer import row_reader
 from convattn_lab.explorer.source import Outputs, Source
-from convattn_lab.explorer.still import row_reader
 
 SAMPLES, UPLOADS = 20, 32
 ROUNDING = 1e-6  # of rows that are kept in float32
-MOST_KEPT = 256 * 2**20  # bytes of attention that are kept
+MAX_CACHED_BYTES = 256 * 2**20  # bytes of attention that are kept
 Query = tuple[int, int]
 Row = Float[np.ndarray, "heads rows columns"]
 Reader = Callable[[Query], Row]
@@ -81,12 +81,12 @@ class ExploredModel:
         self.source, self.kernel_size = source, kernel_size
         self._lock = threading.RLock()
         self._pictures: OrderedDict[str, tuple[str, Picture | None]] = OrderedDict()
-        self._kept: OrderedDict[str, tuple[int, list[Reader]]] = OrderedDict()
+        self._cached: OrderedDict[str, tuple[int, list[Reader]]] = OrderedDict()
         self._compared: OrderedDict[str, list[Callable[[], Outputs]]] = OrderedDict()
         self._outputs: OrderedDict[tuple[str, int], Outputs] = OrderedDict()
         self._numbers: dict[int, dict[str, Any]] = {}
         self._failure: str | None = None
-        self._wanted = 0
+        self._requested = 0
         self._add_samples(images or source.samples)
         self.samples = tuple(self._pictures)
         if source.attend is not None:
@@ -98,11 +98,11 @@ class ExploredModel:
             self._measuring: Callable[[], Iterable[LayerAttention]] = lambda: source.attend(  # type: ignore[misc]
                 np.concatenate(chosen)
             )
-        elif source.still:
+        elif source.positional:
             self.layers = tuple(
-                LayerInfo(each.name, each.layer.heads, each.grid) for each in source.still
+                LayerInfo(each.name, each.layer.heads, each.grid) for each in source.positional
             )
-            self._position = [each.reader() for each in source.still]
+            self._position = [each.reader() for each in source.positional]
             self.measured_on = 0
         else:
             self.layers = tuple(map(_info, source.recorded))
@@ -124,19 +124,19 @@ class ExploredModel:
         Raises:
             NotThere: As `label` does, and where only attention is known.
         """
-        found = self._picture(image)[1]
-        if found is None:
+        pixels = self._picture(image)[1]
+        if pixels is None:
             raise NotThere(f"image={image!r} has no pixels: the file holds its attention alone")
-        return found
+        return pixels
 
     def add(self, pixels: Picture, label: str) -> str:
         """Keep an image of the right size; the oldest of more than `UPLOADS` is forgotten."""
         key = f"u{hashlib.sha256(pixels.tobytes()).hexdigest()[:16]}"
         with self._lock:
             self._pictures[key] = label, pixels
-            given = [each for each in self._pictures if each not in self.samples]
-            for each in given[:-UPLOADS]:
-                del self._pictures[each]
+            uploads = [name for name in self._pictures if name not in self.samples]
+            for name in uploads[:-UPLOADS]:
+                del self._pictures[name]
         return key
 
     def attention(self, image: str, layer: int, query: Query) -> QueryAttention:
@@ -158,7 +158,7 @@ class ExploredModel:
             NotThere: For another layer; ValueError if it could not be measured.
         """
         self._require(layer)
-        self._wanted = layer
+        self._requested = layer
         if layer not in self._numbers and self._failure is not None:
             raise ValueError(self._failure)
         return self._numbers.get(layer)
@@ -169,11 +169,15 @@ class ExploredModel:
         Of layers that no image changes the one that was asked for comes first.
         """
         try:
-            layers = self._each_still() if self.source.still else enumerate(self._measuring())
-            for number, found in layers:
+            layers = (
+                self._positional_attention()
+                if self.source.positional
+                else enumerate(self._measuring())
+            )
+            for number, attention in layers:
                 if stop is not None and stop.is_set():
                     return
-                self._numbers[number] = self._measured(number, found)
+                self._numbers[number] = self._measured(number, attention)
         except (ValueError, MemoryError) as error:
             self._failure = f"the heads could not be measured: {error}"
 
@@ -195,7 +199,7 @@ class ExploredModel:
                 _shorten(self._outputs, 32)
             return self._outputs[image, layer]
 
-    def _add_samples(self, given: Images | None) -> None:
+    def _add_samples(self, samples: Images | None) -> None:
         source = self.source
         if source.image_size is None:
             count = len(source.recorded[0].attention)
@@ -203,7 +207,7 @@ class ExploredModel:
             for number, label in enumerate(labels):
                 self._pictures[f"s{number}"] = label, None
             return
-        images = given or load_cifar10_slice("test")
+        images = samples or load_cifar10_slice("test")
         order = np.argsort([_rank(images.labels, n) for n in range(len(images))], kind="stable")
         for number in order[:SAMPLES]:
             name = images.class_names[int(images.labels[number])]
@@ -240,38 +244,41 @@ class ExploredModel:
         """From queries to rows, for each layer; computed once for an image, and kept."""
         self._picture(image)
         source = self.source
-        if source.still:
+        if source.positional:
             return self._position
         with self._lock:
-            if image not in self._kept:
+            if image not in self._cached:
                 if source.attend is None:
                     index = int(image[1:])
-                    found = [row_reader(each, index) for each in source.recorded]
-                    self._kept[image] = 0, found
+                    readers = [row_reader(layer, index) for layer in source.recorded]
+                    self._cached[image] = 0, readers
                 else:
-                    layers = [_narrow(each) for each in source.attend(self._prepared(image))]
-                    size = sum(each.attention.nbytes for each in layers)
-                    self._kept[image] = size, [row_reader(each) for each in layers]
-                while len(self._kept) > 1 and sum(n for n, _ in self._kept.values()) > MOST_KEPT:
-                    self._kept.popitem(last=False)
-            self._kept.move_to_end(image)
-            return self._kept[image][1]
+                    layers = [_narrow(layer) for layer in source.attend(self._prepared(image))]
+                    size = sum(layer.attention.nbytes for layer in layers)
+                    self._cached[image] = size, [row_reader(layer) for layer in layers]
+                while (
+                    len(self._cached) > 1
+                    and sum(n for n, _ in self._cached.values()) > MAX_CACHED_BYTES
+                ):
+                    self._cached.popitem(last=False)
+            self._cached.move_to_end(image)
+            return self._cached[image][1]
 
-    def _each_still(self) -> Iterable[tuple[int, LayerAttention]]:
+    def _positional_attention(self) -> Iterable[tuple[int, LayerAttention]]:
         pending = list(range(len(self.layers)))
         while pending:
-            number = self._wanted if self._wanted in pending else pending[0]
+            number = self._requested if self._requested in pending else pending[0]
             pending.remove(number)
-            yield number, self.source.still[number].measured()
+            yield number, self.source.positional[number].measured()
 
-    def _measured(self, number: int, found: LayerAttention) -> dict[str, Any]:
-        wanted = (self.kernel_size, self.kernel_size)
-        if self.source.still:
-            wanted = kernel_size_of(self.source.still[number].layer)
+    def _measured(self, number: int, attention: LayerAttention) -> dict[str, Any]:
+        kernel_size = (self.kernel_size, self.kernel_size)
+        if self.source.positional:
+            kernel_size = kernel_size_of(self.source.positional[number].layer)
         rows, columns = (
-            min(size, 2 * side - 1) for size, side in zip(wanted, found.grid, strict=True)
+            min(size, 2 * side - 1) for size, side in zip(kernel_size, attention.grid, strict=True)
         )
-        diagnosed = measure_layer(number + 1, found, (rows, columns))
+        diagnosed = measure_layer(number + 1, attention, (rows, columns))
         nearest = diagnosed.convolution
         taps = {
             "taps": nearest.taps.tolist(),
@@ -316,8 +323,8 @@ def _mean_of(layer: LayerAttention) -> LayerAttention:
 
 def _narrow(layer: LayerAttention) -> LayerAttention:
     """The first image alone, in float32, which is what is kept."""
-    kept = layer.attention[:1].astype(np.float32)
-    return LayerAttention(layer.name, layer.grid, kept, kept[0], None)
+    attention = layer.attention[:1].astype(np.float32)
+    return LayerAttention(layer.name, layer.grid, attention, attention[0], None)
 
 
 def _rank(labels: np.ndarray, number: int) -> int:
@@ -325,6 +332,6 @@ def _rank(labels: np.ndarray, number: int) -> int:
     return int((labels[:number] == labels[number]).sum())
 
 
-def _shorten(held: OrderedDict[Any, Any], most: int) -> None:
-    while len(held) > most:
-        held.popitem(last=False)
+def _shorten(cache: OrderedDict[Any, Any], limit: int) -> None:
+    while len(cache) > limit:
+        cache.popitem(last=False)

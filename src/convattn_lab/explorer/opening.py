@@ -48,10 +48,10 @@ def open_source(
             needs a package that is missing.
     """
     numbers: dict[str, object] = {"--mean": mean, "--std": std}
-    given = {f"--{name.replace('_', '-')}": value for name, value in of_state_dict.items()}
+    options = {f"--{name.replace('_', '-')}": value for name, value in of_state_dict.items()}
     if path.is_dir():
-        given = {"--image-size": image_size, **given, **numbers}
-        _refuse(given, "the folder of a run says it itself")
+        options = {"--image-size": image_size, **options, **numbers}
+        _require_unset(options, "the folder of a run says it itself")
         for package in FOR_RUNS:
             require(package)
         from convattn_lab.explorer.trained import of_run
@@ -66,19 +66,21 @@ def open_source(
     size = sides[0], sides[1]
     kind = file.metadata.get("format")
     if kind == CONVERTED:
-        _refuse(given, f"{path.name} is a converted network, which says its attention itself")
-        asked = None if image_size is None else size
+        _require_unset(
+            options, f"{path.name} is a converted network, which says its attention itself"
+        )
+        requested_size = None if image_size is None else size
         prepare = normaliser(mean or IMAGENET[0], std or IMAGENET[1])
-        return of_network(path.name, restore_network(file), asked, prepare)
+        return of_network(path.name, restore_network(file), requested_size, prepare)
     model = read_attention(file, image_size=image_size, **of_state_dict)
     layer = model.layer
     if layer is not None and (len(layer.patch_size) != 2 or not layer.heads):
         raise ValueError(f"{layer!r}, but expected a layer of images with heads")
     if layer is not None and layer.content is None:
-        _refuse(numbers, f"{path.name} is a layer whose attention no image changes")
+        _require_unset(numbers, f"{path.name} is a layer whose attention no image changes")
         return of_layer(path.name, layer, size)
     if not model.takes_images:
-        _refuse(numbers, f"{path.name} holds attention, which is shown as it is")
+        _require_unset(numbers, f"{path.name} holds attention, which is shown as it is")
         layers = tuple(model.attend(None))
         _require_probabilities(path.name, layers)
         return Source(path.name, model.kind, None, as_numbers, model.notes, recorded=layers)
@@ -100,9 +102,9 @@ def _require_probabilities(name: str, layers: tuple[LayerAttention, ...]) -> Non
             ) from error
 
 
-def _refuse(given: Mapping[str, object], why: str) -> None:
+def _require_unset(options: Mapping[str, object], why: str) -> None:
     """Refuse options that would change nothing."""
-    unused = [name for name, value in given.items() if value is not None]
+    unused = [name for name, value in options.items() if value is not None]
     if unused:
         verb = "were" if len(unused) > 1 else "was"
         raise ValueError(f"{' and '.join(unused)} {verb} given, but {why}; leave it out")

@@ -9,8 +9,8 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 
 from convattn.data.image_folders import require_all_rows
 
-MOST_BYTES = 8 * 2**20
-MOST_PIXELS = 2048**2  # that are decoded: 17 MB at four bytes each
+MAX_BYTES = 8 * 2**20
+MAX_PIXELS = 2048**2  # that are decoded: 17 MB at four bytes each
 TILE_SIDES = (322, 323)  # TIFF's tags of the width and the height
 WHITE = 2**16 - 1  # of 16 bits
 HALVED = ("JPEG", "MPO")  # can be decoded at half their size, so that 4096² are taken
@@ -35,31 +35,31 @@ def read_picture(content: bytes, size: tuple[int, int]) -> Picture:
             damaged, and of numbers whose black and white are not known. Nothing is decoded before
             its size is known.
     """
-    if not content or len(content) > MOST_BYTES:
+    if not content or len(content) > MAX_BYTES:
         raise PictureRefused(
-            f"the file has {len(content):,} bytes, but expected 1 to {MOST_BYTES:,}; send a "
+            f"the file has {len(content):,} bytes, but expected 1 to {MAX_BYTES:,}; send a "
             "smaller picture"
         )
     try:
         picture = Image.open(io.BytesIO(content), formats=FORMATS)
         width, height = picture.size
-        most = MOST_PIXELS * (4 if picture.format in HALVED else 1)
-        if width * height > most:
+        limit = MAX_PIXELS * (4 if picture.format in HALVED else 1)
+        if width * height > limit:
             raise PictureRefused(
                 f"the picture has {width:,} × {height:,} pixels, but expected at most "
-                f"{most:,}; make it smaller"
+                f"{limit:,}; make it smaller"
             )
         if picture.format == "TIFF":
             _require_small_tiles(picture)
-        if width * height > MOST_PIXELS:
+        if width * height > MAX_PIXELS:
             picture.draft(None, (width // 2, height // 2))
         if picture.format == "PNG":
             require_all_rows(picture, content)
-        found = _as_shown(picture)
+        rgb = _as_rgb(picture)
     except PictureRefused:
         raise
     except Image.DecompressionBombError as error:  # Pillow's own, larger limit
-        raise PictureRefused(f"{error}; expected at most {MOST_PIXELS:,} pixels") from error
+        raise PictureRefused(f"{error}; expected at most {MAX_PIXELS:,} pixels") from error
     except Exception as error:  # decoders of damaged files raise whatever they come upon
         why = "it is none" if isinstance(error, UnidentifiedImageError) else f"{error}"
         raise PictureRefused(
@@ -67,21 +67,21 @@ def read_picture(content: bytes, size: tuple[int, int]) -> Picture:
             f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}; it is damaged, cut short, or of another "
             "format"
         ) from error
-    return resized(np.asarray(found), size)
+    return resized(np.asarray(rgb), size)
 
 
 def _require_small_tiles(picture: Image.Image) -> None:
     """A tile is decoded whole, however little of it lies within the picture."""
     tags = getattr(picture, "tag_v2", {})
     sides = [tags.get(tag, 1) for tag in TILE_SIDES]
-    if not all(isinstance(side, int) for side in sides) or prod(sides) > MOST_PIXELS:
+    if not all(isinstance(side, int) for side in sides) or prod(sides) > MAX_PIXELS:
         raise PictureRefused(
             f"the picture has tiles of {' × '.join(map(str, sides))} pixels, but expected at most "
-            f"{MOST_PIXELS:,}; save it without tiles"
+            f"{MAX_PIXELS:,}; save it without tiles"
         )
 
 
-def _as_shown(picture: Image.Image) -> Image.Image:
+def _as_rgb(picture: Image.Image) -> Image.Image:
     ImageOps.exif_transpose(picture, in_place=True)
     if picture.mode.startswith("I"):
         values = np.asarray(picture)
@@ -123,6 +123,6 @@ def resized(pixels: Picture, size: tuple[int, int]) -> Picture:
 
 def as_png(pixels: Picture) -> bytes:
     """A PNG of the pixels."""
-    held = io.BytesIO()
-    Image.fromarray(pixels).save(held, "PNG")
-    return held.getvalue()
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "PNG")
+    return buffer.getvalue()

@@ -19,7 +19,7 @@ from convattn_lab.explorer.server import explorer
 
 ADDRESS = "127.0.0.1"
 ENDING = ("SIGINT", "SIGTERM", "SIGHUP")  # SIGHUP: its terminal was closed
-LONGEST_WAIT = 5  # seconds for what is being computed when it ends
+MAX_WAIT = 5  # seconds for what is being computed when it ends
 
 
 class Server(uvicorn.Server):
@@ -71,15 +71,15 @@ def listening(port: int = 0) -> socket.socket:
     Raises:
         OSError: If the port is taken.
     """
-    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind((ADDRESS, port))
-        found.listen(1024)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((ADDRESS, port))
+        listener.listen(1024)
     except OSError:
-        found.close()
+        listener.close()
         raise
-    return found
+    return listener
 
 
 def configured(application: ASGIApp) -> uvicorn.Config:
@@ -99,17 +99,19 @@ def configured(application: ASGIApp) -> uvicorn.Config:
     )
 
 
-def serve(model: ExploredModel, held: socket.socket, ready: Callable[[str], None]) -> int | None:
+def serve(
+    model: ExploredModel, listener: socket.socket, ready: Callable[[str], None]
+) -> int | None:
     """Serve a model until a signal; heads are measured meanwhile.
 
     Args:
-        held: From `listening`; closed in the end.
+        listener: From `listening`; closed in the end.
         ready: Called with the URL once it can be opened.
 
     Returns:
         The number of the signal.
     """
-    token, port = secrets.token_urlsafe(24), held.getsockname()[1]
+    token, port = secrets.token_urlsafe(24), listener.getsockname()[1]
     server, stop = Server(configured(explorer(model, token, port))), threading.Event()
     measuring = threading.Thread(target=model.measure, args=(stop,), daemon=True)
 
@@ -120,13 +122,13 @@ def serve(model: ExploredModel, held: socket.socket, ready: Callable[[str], None
             ready(f"http://{ADDRESS}:{port}/{token}/")
 
     announcing = threading.Thread(target=announce, daemon=True)
-    with held:
+    with listener:
         measuring.start()
         announcing.start()
         try:
-            server.run(sockets=[held])
+            server.run(sockets=[listener])
         finally:
             stop.set()
             for thread in (announcing, measuring):
-                thread.join(LONGEST_WAIT)
+                thread.join(MAX_WAIT)
     return server.ended_by

@@ -25,7 +25,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from convattn_lab.explorer.model import ExploredModel, NotThere
-from convattn_lab.explorer.pictures import MOST_BYTES, PictureRefused, as_png, read_picture
+from convattn_lab.explorer.pictures import MAX_BYTES, PictureRefused, as_png, read_picture
 
 HOSTS = ("127.0.0.1", "localhost")
 ASSETS = {
@@ -45,22 +45,24 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
-STILL = "Positions alone decide what these heads attend to, so all images have the same maps."
-POSITION = {  # what is drawn as position only; by whether attention was recorded, or is still
+POSITIONAL_NOTE = (
+    "Positions alone decide what these heads attend to, so all images have the same maps."
+)
+POSITION = {  # what is drawn as position only; by whether attention was recorded, or is positional
     (False, True): "Attention by position alone",
     (False, False): "Attention by position alone, in an image of the mean colour",
     (True, False): "Mean attention over the images",
 }
-LONGEST_LABEL = 80
-MOST_WAITING = 8  # pictures that wait while one is decoded; the next one is refused
-LONGEST_SENDING = 30  # seconds for one picture to arrive
+MAX_LABEL_LENGTH = 80
+MAX_WAITING = 8  # pictures that wait while one is decoded; the next one is refused
+MAX_UPLOAD_SECONDS = 30  # seconds for one picture to arrive
 
 
 class Gate:
     """What every request passes first: host, origin and token; and the headers of every answer."""
 
-    def __init__(self, inside: ASGIApp, token: str, port: int) -> None:
-        self.inside, self.token = inside, token.encode()
+    def __init__(self, app: ASGIApp, token: str, port: int) -> None:
+        self.app, self.token = app, token.encode()
         self.hosts = {f"{host}:{port}" for host in HOSTS}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -70,34 +72,32 @@ class Gate:
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                added = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-                message = {**message, "headers": [*message["headers"], *added]}
+                headers = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+                message = {**message, "headers": [*message["headers"], *headers]}
             await send(message)
 
-        refusal, rest = self._judged(scope)
+        refusal, rest = self._check(scope)
         if refusal is not None:
             await refusal(scope, receive, with_headers)
             return
-        inner = {**scope, "path": rest, "raw_path": rest.encode()}
-        await self.inside(inner, receive, with_headers)
+        forwarded = {**scope, "path": rest, "raw_path": rest.encode()}
+        await self.app(forwarded, receive, with_headers)
 
-    def _judged(self, scope: Scope) -> tuple[Response | None, str]:
+    def _check(self, scope: Scope) -> tuple[Response | None, str]:
         headers = {name.lower(): value for name, value in scope["headers"]}
         host = headers.get(b"host", b"").decode("latin-1").lower()
         if host not in self.hosts:
             expected = " or ".join(sorted(self.hosts))
-            return _refused(
-                f"host={host!r}, but expected {expected}; open the printed URL", 421
-            ), ""
+            return _error(f"host={host!r}, but expected {expected}; open the printed URL", 421), ""
         origin = headers.get(b"origin", b"").decode("latin-1").lower()
         if origin and origin.removeprefix("http://") not in self.hosts:
-            return _refused(
+            return _error(
                 f"origin={origin!r}, but the explorer answers its own page alone", 403
             ), ""
-        _, given, rest = ("/" + scope["path"].lstrip("/") + "//").split("/", 2)
-        if not hmac.compare_digest(given.encode(), self.token):
-            told = "the address has no valid token; open the URL that convattn explore printed"
-            return _refused(told, 403), ""
+        _, token, rest = ("/" + scope["path"].lstrip("/") + "//").split("/", 2)
+        if not hmac.compare_digest(token.encode(), self.token):
+            message = "the address has no valid token; open the URL that convattn explore printed"
+            return _error(message, 403), ""
         return None, "/" + rest.removesuffix("//").removesuffix("/")
 
 
@@ -105,22 +105,22 @@ def explorer(model: ExploredModel, token: str, port: int) -> ASGIApp:
     """The application, for one port of this machine.
 
     Pictures are decoded one at a time, in a thread of their own, so that other answers do not wait
-    for them; of those that wait `MOST_WAITING` are held, which bounds the memory.
+    for them; of those that wait `MAX_WAITING` are held, which bounds the memory.
     """
-    decoder, held = ThreadPoolExecutor(1, "decoder"), 0
+    decoder, waiting = ThreadPoolExecutor(1, "decoder"), 0
 
     def described(request: Request) -> Response:
         source = model.source
         layers = [
-            {"name": each.name, "heads": each.heads, "grid": list(each.grid)}
-            for each in model.layers
+            {"name": layer.name, "heads": layer.heads, "grid": list(layer.grid)}
+            for layer in model.layers
         ]
         return JSONResponse(
             {
                 "name": source.name,
                 "kind": source.kind,
-                "notes": [*source.notes, *([STILL] if source.still else [])],
-                "position": POSITION[bool(source.recorded), bool(source.still)],
+                "notes": [*source.notes, *([POSITIONAL_NOTE] if source.positional else [])],
+                "position": POSITION[bool(source.recorded), bool(source.positional)],
                 "image_size": source.image_size and list(source.image_size),
                 "recorded": bool(source.recorded),
                 "converted": source.compare is not None,
@@ -134,13 +134,13 @@ def explorer(model: ExploredModel, token: str, port: int) -> ASGIApp:
 
     def attention(request: Request) -> Response:
         query = (_number(request, "row"), _number(request, "column"))
-        found = model.attention(_text(request, "image"), _number(request, "layer"), query)
-        maps = {"full": packed(found.full), "position": packed(found.position)}
-        return JSONResponse({"shape": list(found.full.shape), **maps, "numbers": found.numbers})
+        rows = model.attention(_text(request, "image"), _number(request, "layer"), query)
+        maps = {"full": packed(rows.full), "position": packed(rows.position)}
+        return JSONResponse({"shape": list(rows.full.shape), **maps, "numbers": rows.numbers})
 
     def numbers(request: Request) -> Response:
-        found = model.numbers(_number(request, "layer"))
-        return JSONResponse({"measuring": True}, 202) if found is None else JSONResponse(found)
+        stats = model.numbers(_number(request, "layer"))
+        return JSONResponse({"measuring": True}, 202) if stats is None else JSONResponse(stats)
 
     def outputs(request: Request) -> Response:
         layer, channel = _number(request, "layer"), _number(request, "channel")
@@ -150,7 +150,7 @@ def explorer(model: ExploredModel, token: str, port: int) -> ASGIApp:
             raise NotThere(f"channel={channel}, but expected 0 to {channels - 1}")
         signed = after - before
         gap = np.abs(signed)
-        place = np.unravel_index(int(gap[..., channel].argmax()), gap.shape[:2])
+        position = np.unravel_index(int(gap[..., channel].argmax()), gap.shape[:2])
         return JSONResponse(
             {
                 "shape": list(before.shape[:2]),
@@ -159,7 +159,7 @@ def explorer(model: ExploredModel, token: str, port: int) -> ASGIApp:
                 "after": packed(after[..., channel]),
                 "gap": packed(signed[..., channel]),
                 "difference": float(gap[..., channel].max()),
-                "at": [int(each) for each in place],
+                "at": [int(index) for index in position],
                 "all": float(gap.max()),
                 "largest": float(np.abs(before).max()),
             }
@@ -170,44 +170,48 @@ def explorer(model: ExploredModel, token: str, port: int) -> ASGIApp:
         content, size = bytearray(), 0
         async for chunk in request.stream():
             size += len(chunk)
-            if size > MOST_BYTES:
+            if size > MAX_BYTES:
                 return None
             if keep:
                 content += chunk
         return bytes(content)
 
     async def receive_picture(request: Request) -> Response:
-        nonlocal held  # on the one thread that receives
+        nonlocal waiting  # on the one thread that receives
         size = model.source.image_size
         if size is None:
             raise NotThere(f"{model.source.name} takes no images: it holds attention alone")
-        if held > MOST_WAITING:
+        if waiting > MAX_WAITING:
             with contextlib.suppress(ClientDisconnect, TimeoutError):
-                async with asyncio.timeout(LONGEST_SENDING):
+                async with asyncio.timeout(MAX_UPLOAD_SECONDS):
                     await arrived(request, keep=False)
-            told = f"{held} pictures are being read already; send this one again in a few seconds"
-            return _refused(told, 503)
+            message = (
+                f"{waiting} pictures are being read already; send this one again in a few seconds"
+            )
+            return _error(message, 503)
         label = unquote(request.headers.get("x-file-name", "")).strip() or "a picture"
-        label = "".join(each for each in label if each.isprintable())[:LONGEST_LABEL]
-        held += 1
+        label = "".join(char for char in label if char.isprintable())[:MAX_LABEL_LENGTH]
+        waiting += 1
         try:
-            async with asyncio.timeout(LONGEST_SENDING):
+            async with asyncio.timeout(MAX_UPLOAD_SECONDS):
                 content = await arrived(request, keep=True)
             if content is None:
-                told = f"the file has more than {MOST_BYTES:,} bytes; send a smaller picture"
-                return _refused(told, 413)
+                message = f"the file has more than {MAX_BYTES:,} bytes; send a smaller picture"
+                return _error(message, 413)
 
             def decoded() -> str:
                 return model.add(read_picture(content, size), label)
 
             key = await asyncio.get_running_loop().run_in_executor(decoder, decoded)
         except ClientDisconnect:  # nobody is there to be answered
-            return _refused("the file did not arrive whole; send it again", 400)
+            return _error("the file did not arrive whole; send it again", 400)
         except TimeoutError:
-            told = f"the file took more than {LONGEST_SENDING} seconds to arrive; send it again"
-            return _refused(told, 408)
+            message = (
+                f"the file took more than {MAX_UPLOAD_SECONDS} seconds to arrive; send it again"
+            )
+            return _error(message, 408)
         finally:
-            held -= 1
+            waiting -= 1
         return JSONResponse({"image": key, "label": label}, 201)
 
     def asset(package: str, name: str, media: str) -> Callable[[Request], Response]:
@@ -215,7 +219,7 @@ def explorer(model: ExploredModel, token: str, port: int) -> ASGIApp:
         return lambda request: Response(content, media_type=media)
 
     routes = [
-        *(Route(f"/{name}", asset(*held), methods=["GET"]) for name, held in ASSETS.items()),
+        *(Route(f"/{name}", asset(*file), methods=["GET"]) for name, file in ASSETS.items()),
         Route("/api/model", described),
         Route("/api/image", picture, methods=["GET"]),
         Route("/api/image", receive_picture, methods=["POST"]),
@@ -226,13 +230,16 @@ def explorer(model: ExploredModel, token: str, port: int) -> ASGIApp:
     codes: dict[Any, int] = {NotThere: 404, PictureRefused: 422, ValueError: 400}
 
     def handler(code: int) -> Callable[[Request, Exception], Response]:
-        return lambda request, error: _refused(str(error), code)
+        return lambda request, error: _error(str(error), code)
 
     def plain(request: Request, error: Exception) -> Response:
         code = getattr(error, "status_code", 500)
-        told = {404: "there is nothing at this address", 405: "this address takes no such method"}
-        given = f"{request.method} {request.url.path}"
-        return _refused(f"{given}: {told.get(code, 'the explorer failed')}", code)
+        messages = {
+            404: "there is nothing at this address",
+            405: "this address takes no such method",
+        }
+        requested = f"{request.method} {request.url.path}"
+        return _error(f"{requested}: {messages.get(code, 'the explorer failed')}", code)
 
     handlers: dict[Any, Any] = {kind: handler(code) for kind, code in codes.items()}
     handlers |= {HTTPException: plain}
@@ -248,8 +255,8 @@ def packed(array: np.ndarray) -> str:
     return base64.b64encode(np.ascontiguousarray(array, "<f4").tobytes()).decode()
 
 
-def _refused(told: str, code: int) -> Response:
-    return JSONResponse({"error": told}, code)
+def _error(message: str, code: int) -> Response:
+    return JSONResponse({"error": message}, code)
 
 
 def _text(request: Request, name: str) -> str:
@@ -259,7 +266,7 @@ def _text(request: Request, name: str) -> str:
 
 
 def _number(request: Request, name: str) -> int:
-    given = _text(request, name)
-    if not (given.isascii() and given.isdigit() and len(given) <= 9):
-        raise ValueError(f"{name}={given[:40]!r}, but expected a whole number, 0 or more")
-    return int(given)
+    text = _text(request, name)
+    if not (text.isascii() and text.isdigit() and len(text) <= 9):
+        raise ValueError(f"{name}={text[:40]!r}, but expected a whole number, 0 or more")
+    return int(text)

@@ -9,7 +9,7 @@ from jaxtyping import Float, UInt8
 
 from convattn.data.cifar10_slice import Images
 from convattn.diagnosis.layers import LayerAttention
-from convattn_lab.explorer.still import StillLayer
+from convattn_lab.explorer.positional_layer import PositionalLayer
 
 Pixels = UInt8[np.ndarray, "batch height width 3"]
 Prepared = Float[np.ndarray, "batch height width channels"]
@@ -31,7 +31,7 @@ class Source:
         image_size: Pixels of its images; None where it takes none.
         prepare: From bytes to what it takes.
         attend: The layers' attention to prepared images, where it depends on them.
-        still: The layers, where it does not.
+        positional: The layers, where it does not.
         recorded: The layers, where nothing but their attention is known.
         compare: For prepared images and each layer, by its number, the convolution and the
             attention that it became; None where nothing was converted.
@@ -44,7 +44,7 @@ class Source:
     prepare: Callable[[Pixels], Prepared]
     notes: tuple[str, ...] = ()
     attend: Callable[[Prepared], Iterable[LayerAttention]] | None = None
-    still: tuple[StillLayer, ...] = ()
+    positional: tuple[PositionalLayer, ...] = ()
     recorded: tuple[LayerAttention, ...] = ()
     compare: Callable[[Prepared], list[Callable[[], Outputs]]] | None = None
     samples: Images | None = None
@@ -52,7 +52,7 @@ class Source:
 
 def normaliser(mean: Iterable[float], std: Iterable[float]) -> Callable[[Pixels], Prepared]:
     """(x/255 - mean)/std, in float32."""
-    center, scale = (np.asarray(tuple(each), np.float64) for each in (mean, std))
+    center, scale = (np.asarray(tuple(channels), np.float64) for channels in (mean, std))
 
     def prepare(pixels: Pixels) -> Prepared:
         return ((pixels / 255 - center) / scale).astype(np.float32)

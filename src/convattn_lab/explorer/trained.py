@@ -31,8 +31,8 @@ from convattn.sac.self_attentive_convolution import attention_scores, strided_sp
 from convattn_lab.analysis.attention import layer_inputs
 from convattn_lab.analysis.restored_run import RestoredRun, restore_run
 from convattn_lab.explorer.converted import of_layers, outputs_of
+from convattn_lab.explorer.positional_layer import PositionalLayer
 from convattn_lab.explorer.source import Outputs, Prepared, Source, normaliser
-from convattn_lab.explorer.still import StillLayer
 from convattn_lab.models.encoder import Encoder
 from convattn_lab.models.resnet import ResNet
 from convattn_lab.models.resnet_function import image_function
@@ -79,13 +79,13 @@ def of_run(path: Path) -> Source:
         if model.settings.encoding == "content":
             return _source(named, run, size, "encoder, content", attend=_encoder(model), **how)
         tokens = tuple(side // model.settings.downsampling for side in size)
-        still = tuple(
-            StillLayer(f"layer {number}", layer, (tokens[0], tokens[1]))
+        positional = tuple(
+            PositionalLayer(f"layer {number}", layer, (tokens[0], tokens[1]))
             for number, layer in enumerate(model.attention_layers(), 1)
             if layer.heads
         )
         kind = f"encoder, {model.settings.encoding}"
-        return _source(named, run, size, kind, still=still, **how)
+        return _source(named, run, size, kind, positional=positional, **how)
     raise ValueError(
         f"{path} trained a {type(model).__name__} without heads, or with convolutions whose border "
         "is not zeros, but expected attention, or convolutions that become attention; of a "
@@ -120,15 +120,15 @@ def _compiled(
     layers = model.attention_layers()
 
     @jax.jit
-    def seen(state: Any, images: Array) -> list[Array]:
+    def layer_tokens(state: Any, images: Array) -> list[Array]:
         return [tokens.astype(jnp.float32) for _, tokens in inputs(nnx.merge(graph, state), images)]
 
     def attended(images: Prepared) -> Iterator[LayerAttention]:
-        every = seen(state, jnp.asarray(images, jnp.float32))
-        for number, (layer, tokens) in enumerate(zip(layers, every, strict=True), 1):
+        token_arrays = layer_tokens(state, jnp.asarray(images, jnp.float32))
+        for number, (layer, tokens) in enumerate(zip(layers, token_arrays, strict=True), 1):
             if layer.heads:
-                found = layer_of(layer, np.asarray(tokens), grid)
-                yield replace(found, name=f"layer {number}")
+                attention = layer_of(layer, np.asarray(tokens), grid)
+                yield replace(attention, name=f"layer {number}")
 
     return attended
 
@@ -146,24 +146,26 @@ def _of_convolutions(
     ]
 
     @jax.jit
-    def seen(state: Any, images: Array) -> list[tuple[Array, Array]]:
-        found, held = [], nnx.merge(graph, state)
-        tokens = held.embedded(images)
-        for layer in held.layers:
+    def layer_images(state: Any, images: Array) -> list[tuple[Array, Array]]:
+        pairs, merged = [], nnx.merge(graph, state)
+        tokens = merged.embedded(images)
+        for layer in merged.layers:
             inputs = layer.mixing_inputs(tokens).astype(jnp.float32)
-            found.append((unpatchify(inputs, patch), unpatchify(layer.mixing(inputs), patch)))
+            pairs.append((unpatchify(inputs, patch), unpatchify(layer.mixing(inputs), patch)))
             tokens = layer(tokens)
-        return found
+        return pairs
 
     def compare(images: Prepared) -> list[Callable[[], Outputs]]:
         def of(layer: AttentionLayer, x: Array, before: Array) -> Callable[[], Outputs]:
             return lambda: outputs_of(before, apply_attention(layer, x))
 
-        pairs = seen(state, jnp.asarray(images))
+        pairs = layer_images(state, jnp.asarray(images))
         return [of(layer, *pair) for layer, pair in zip(layers, pairs, strict=True)]
 
-    still = tuple(StillLayer(f"layer {n}", layer, size) for n, layer in enumerate(layers, 1))
-    how = {"still": still, "compare": compare, "samples": run.dataset.test}
+    positional = tuple(
+        PositionalLayer(f"layer {n}", layer, size) for n, layer in enumerate(layers, 1)
+    )
+    how = {"positional": positional, "compare": compare, "samples": run.dataset.test}
     notes = ("The trained convolutions are converted here.",)
     return _source(name, run, size, "vision transformer, converted", notes=notes, **how)
 
@@ -175,30 +177,30 @@ def layer_of(
     if len(layer.patch_size) == 2 or grid is None:
         return layer_attention(layer, tokens, None)
     several = [tokens, tokens.mean(axis=0, keepdims=True)][: 1 + (len(tokens) > 1)]
-    found = [np.asarray(compiled_maps(layer, each).weights, np.float64) for each in several]
-    maps = linear_maps(layer, found[0].shape[-1])
-    return LayerAttention("layer 1", grid, found[0], found[-1][0], maps)
+    weights = [np.asarray(compiled_maps(layer, batch).weights, np.float64) for batch in several]
+    maps = linear_maps(layer, weights[0].shape[-1])
+    return LayerAttention("layer 1", grid, weights[0], weights[-1][0], maps)
 
 
 def _operators(model: SelfAttentiveResNet) -> Callable[[Prepared], Iterator[LayerAttention]]:
     """Each scale of each operator; where keys are finer, a query stands for all its pixels."""
-    parts = {
+    operators = {
         f"blocks.{number}.{name}": getattr(block, name)
         for number, block in enumerate(model.blocks)
         for name in ("first", "second")
     }
-    calls = Watch(parts).calls
+    calls = Watch(operators).calls
 
     def attended(images: Prepared) -> Iterator[LayerAttention]:
-        for noted in calls.values():
-            noted.clear()
+        for recorded in calls.values():
+            recorded.clear()
         model(jnp.asarray(images))
-        for name, part in parts.items():
-            operator, given = part.operator, calls[name][0].inputs.astype(jnp.float32)
+        for name, module in operators.items():
+            operator, inputs = module.operator, calls[name][0].inputs.astype(jnp.float32)
             several = hasattr(operator, "scales")
             for number, scale in enumerate(operator.scales if several else [operator], 1):
                 label = f"{name}, scale {number}" if several else name
-                yield _of_scale(label, scale.parameters, given)
+                yield _of_scale(label, scale.parameters, inputs)
 
     return attended
 
@@ -207,14 +209,14 @@ def _of_scale(name: str, parameters: Any, images: Array) -> LayerAttention:
     space = images.shape[1:3]
     queries = strided_space(space, parameters.stride)
     keys = strided_space(space, parameters.key_stride)
-    asked = np.indices(keys).reshape(2, -1)
+    positions = np.indices(keys).reshape(2, -1)
     step = [s // k for s, k in zip(parameters.stride, parameters.key_stride, strict=True)]
-    which = (asked[0] // step[0]) * queries[1] + asked[1] // step[1]
+    which = (positions[0] // step[0]) * queries[1] + positions[1] // step[1]
 
     def weights(images: Array) -> np.ndarray:
-        found = np.asarray(attention_weights(*attention_scores(parameters, images)), np.float64)
-        found = found if found.ndim == 4 else found[None].repeat(max(2, len(images)), axis=0)
-        return found[:, :, which]
+        maps = np.asarray(attention_weights(*attention_scores(parameters, images)), np.float64)
+        maps = maps if maps.ndim == 4 else maps[None].repeat(max(2, len(images)), axis=0)
+        return maps[:, :, which]
 
     at_mean = weights(images.mean(axis=0, keepdims=True))[0]
     return LayerAttention(name, (keys[0], keys[1]), weights(images), at_mean, None)

@@ -69,11 +69,11 @@ class EncoderLayer(nnx.Module):
         self.settings, self.dtype = settings, compute_dtype(dtype)
         self.backend, self.fold = backend, fold
         self.precision = product_precision(dtype)
-        width, inner = settings.width, settings.inner
+        width, hidden = settings.width, settings.inner
         how: dict[str, Any] = {"rngs": rngs, "dtype": self.dtype}
         self.attention = PositionalAttention(settings, heads, tokens, rngs=rngs, dtype=dtype)
         self.dense = linear(width, width, **how)
-        self.inner, self.outer = linear(width, inner, **how), linear(inner, width, **how)
+        self.inner, self.outer = linear(width, hidden, **how), linear(hidden, width, **how)
         self.attention_norm, self.outer_norm = (
             layer_norm(width, settings.norm_epsilon, **how) for _ in range(2)
         )
@@ -83,10 +83,12 @@ class EncoderLayer(nnx.Module):
     ) -> Tokens:
         """Z of X; dropout only in training, and only with a key."""
         keys = keys_of_parts(dropout_key, 3, training)
-        seen = drop(self.attend(tokens, keys[0]), self.settings.dropout, keys[1])
-        tokens = self.added(self.attention_norm, tokens, seen)
-        found = self.recomputed(self.activated)(self.inner(tokens))
-        return self.added(self.outer_norm, tokens, drop(found, self.settings.dropout, keys[2]))
+        attended = drop(self.attend(tokens, keys[0]), self.settings.dropout, keys[1])
+        tokens = self.add_and_norm(self.attention_norm, tokens, attended)
+        hidden = self.recomputed(self.activated)(self.inner(tokens))
+        return self.add_and_norm(
+            self.outer_norm, tokens, drop(hidden, self.settings.dropout, keys[2])
+        )
 
     def attend(self, tokens: Tokens, key: Array | None) -> Tokens:
         """Attention and the dense map that follows."""
@@ -98,7 +100,7 @@ class EncoderLayer(nnx.Module):
         if folded is None:
             count = tokens.shape[0] * tokens.shape[1] * tokens.shape[2]
             folded = _folds(count, self.attention.heads, self.settings.width)
-        seen = apply_attention(
+        attended = apply_attention(
             self.attention.layer(self.dense if folded else None),
             tokens,
             backend=self.backend,
@@ -106,17 +108,17 @@ class EncoderLayer(nnx.Module):
             dropout_rate=0.0 if key is None else self.settings.attention_dropout,
             dropout_key=key,
         )
-        return seen if folded else self.dense(seen)
+        return attended if folded else self.dense(attended)
 
     def recomputed(self, function: Callable[..., Array]) -> Callable[..., Array]:
         """The same function, of which the backward pass keeps the argument alone."""
         return jax.checkpoint(function)
 
-    def activated(self, inside: Tokens) -> Tokens:
+    def activated(self, hidden: Tokens) -> Tokens:
         """The second half of the feed-forward part."""
-        return self.outer(gelu(inside))
+        return self.outer(gelu(hidden))
 
-    def added(self, norm: nnx.LayerNorm, tokens: Tokens, more: Tokens) -> Tokens:
+    def add_and_norm(self, norm: nnx.LayerNorm, tokens: Tokens, more: Tokens) -> Tokens:
         """LayerNorm(X + more), in at least float32."""
         wide = wide_dtype(self.dtype)
         return self.recomputed(norm)(tokens.astype(wide) + more.astype(wide)).astype(self.dtype)

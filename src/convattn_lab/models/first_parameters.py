@@ -63,13 +63,13 @@ def require_first_heads(settings: EncoderSettings, run: Run) -> str:
         center_variance=settings.center_variance,
         spread_variance=settings.spread_variance,
     )
-    drawn = PositionalAttention(narrow, HEADS, (2, 2), rngs=nnx.Rngs(seed))
-    spreads = np.asarray(drawn.spreads[...], np.float64)
-    added = spreads - (np.eye(2) if spreads.ndim == 3 else 1.0)
-    seen = []
+    attention = PositionalAttention(narrow, HEADS, (2, 2), rngs=nnx.Rngs(seed))
+    spreads = np.asarray(attention.spreads[...], np.float64)
+    offsets = spreads - (np.eye(2) if spreads.ndim == 3 else 1.0)
+    checks = []
     for name, numbers, variance in (
-        ("centres", np.asarray(drawn.centers[...], np.float64), 2.0),
-        ("Σ^(-1/2) - I", added, 0.01),
+        ("centres", np.asarray(attention.centers[...], np.float64), 2.0),
+        ("Σ^(-1/2) - I", offsets, 0.01),
     ):
         gap, allowed = gap_to_normal(numbers, variance)
         if not gap <= allowed:
@@ -77,8 +77,8 @@ def require_first_heads(settings: EncoderSettings, run: Run) -> str:
                 f"{name}: {numbers.size} draws are {gap:.4f} from N(0, {variance}), more than "
                 f"{allowed:.4f}"
             )
-        seen.append(f"{name} {gap:.4f} ≤ {allowed:.4f} from N(0, {variance})")
-    return f"{'; '.join(seen)}, for {HEADS} heads"
+        checks.append(f"{name} {gap:.4f} ≤ {allowed:.4f} from N(0, {variance})")
+    return f"{'; '.join(checks)}, for {HEADS} heads"
 
 
 def gap_to_normal(numbers: Any, variance: float) -> tuple[float, float]:

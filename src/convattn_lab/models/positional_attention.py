@@ -132,6 +132,6 @@ class PositionalAttention(nnx.Module):
         biases = wide(self.query_bias), wide(self.key_bias)
         return silent, ContentScores(*maps, *biases, tables=tables)
 
-    def wide(self, part: Any) -> Array:
+    def wide(self, parameter: Any) -> Array:
         """A parameter of the scores, which are computed in at least float32."""
-        return read(part).astype(wide_dtype(self.dtype))
+        return read(parameter).astype(wide_dtype(self.dtype))

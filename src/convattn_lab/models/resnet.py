@@ -63,8 +63,8 @@ class NormalizedConvolution(nnx.Module):
         self, images: Float[Array, "batch height width channels"], training: bool
     ) -> Float[Array, "batch rows columns out_channels"]:
         """Normalised by the batch in training, else by the running statistics."""
-        found = self.convolution(images)
-        return self.norm(found, use_running_average=not training).astype(found.dtype)
+        outputs = self.convolution(images)
+        return self.norm(outputs, use_running_average=not training).astype(outputs.dtype)
 
 
 class ResidualBlock(nnx.Module):
@@ -78,9 +78,9 @@ class ResidualBlock(nnx.Module):
         self, images: Float[Array, "batch height width channels"], training: bool
     ) -> Float[Array, "batch rows columns out_channels"]:
         """relu(second(relu(first(images))) + shortcut(images))."""
-        found = self.second(jax.nn.relu(self.first(images, training)), training)
-        kept = images if self.shortcut is None else self.shortcut(images, training)
-        return jax.nn.relu(found + kept)
+        residual = self.second(jax.nn.relu(self.first(images, training)), training)
+        shortcut = images if self.shortcut is None else self.shortcut(images, training)
+        return jax.nn.relu(residual + shortcut)
 
 
 def shortcut(
@@ -103,8 +103,8 @@ def block_shapes(
     inputs = settings.channels[0]
     for stage, (outputs, count) in enumerate(zip(settings.channels, settings.blocks, strict=True)):
         for block in range(count):
-            whole = block or (not stage and isinstance(settings, ResNetSettings))
-            yield inputs, outputs, 1 if whole else 2
+            has_shortcut = block or (not stage and isinstance(settings, ResNetSettings))
+            yield inputs, outputs, 1 if has_shortcut else 2
             inputs = outputs
 
 
@@ -144,12 +144,12 @@ class ResidualNetwork(nnx.Module):
         self.stem = NormalizedConvolution(
             channels, settings.channels[0], kernel_size, stride, **how
         )
-        self.blocks = nnx.List(self.made_blocks(size, **how))
+        self.blocks = nnx.List(self.make_blocks(size, **how))
         wide = wide_dtype(dtype)
         self.classifier = linear(settings.channels[-1], classes, rngs=rngs, dtype=wide)
 
     @abstractmethod
-    def made_blocks(self, size: tuple[int, int], **how: Any) -> Sequence[ResidualBlock]:
+    def make_blocks(self, size: tuple[int, int], **how: Any) -> Sequence[ResidualBlock]:
         """The blocks, for images of this size."""
 
     def __call__(
@@ -170,10 +170,10 @@ class ResidualNetwork(nnx.Module):
             ValueError: For images that the model does not take.
         """
         images = read_images(images, self.channels)
-        found = jax.nn.relu(self.stem(images.astype(self.dtype), training))
+        features = jax.nn.relu(self.stem(images.astype(self.dtype), training))
         for block in self.blocks:
-            found = block(found, training)
-        return self.classifier(found.astype(wide_dtype(self.dtype)).mean(axis=(1, 2)))
+            features = block(features, training)
+        return self.classifier(features.astype(wide_dtype(self.dtype)).mean(axis=(1, 2)))
 
 
 class ResNet(ResidualNetwork):
@@ -192,7 +192,7 @@ class ResNet(ResidualNetwork):
 
     stem_shape = (3, 1)
 
-    def made_blocks(self, size: tuple[int, int], **how: Any) -> Sequence[ResidualBlock]:
+    def make_blocks(self, size: tuple[int, int], **how: Any) -> Sequence[ResidualBlock]:
         """Of any size: convolutions do not know it."""
         return [
             ResidualBlock(

@@ -57,8 +57,8 @@ def image_function(
     ['stem', 'blocks.0.first', 'blocks.0.second']
     """
     model = _in_dtype(model, dtype)
-    held: Iterator[tuple[str, Any]] = normalized_convolutions(model)
-    for name, layer in held:
+    layers: Iterator[tuple[str, Any]] = normalized_convolutions(model)
+    for name, layer in layers:
         layer.convolution = Named(name, layer.convolution)
     shift = (255 * np.asarray(mean, np.float64)).astype(dtype)
     scale = (1 / (255 * np.asarray(std, np.float64))).astype(dtype)
@@ -81,12 +81,14 @@ def folded(model: ResNet) -> ResNet:
     model = nnx.clone(model)
     for _, layer in normalized_convolutions(model):
         norm: Any = layer.norm
-        held = (layer.convolution.kernel, norm.mean, norm.var, norm.scale, norm.bias)
-        kernel, mean, variance, scale, shift = (np.asarray(part[...], np.float64) for part in held)
+        parameters = (layer.convolution.kernel, norm.mean, norm.var, norm.scale, norm.bias)
+        kernel, mean, variance, scale, shift = (
+            np.asarray(parameter[...], np.float64) for parameter in parameters
+        )
         factor = scale / np.sqrt(variance + norm.epsilon)
-        made = (kernel * factor, 0 * mean, 0 * variance + 1 - norm.epsilon, 0 * scale + 1)
-        for part, values in zip(held, (*made, shift - mean * factor), strict=True):
-            part[...] = jnp.asarray(values, part.dtype)
+        arrays = (kernel * factor, 0 * mean, 0 * variance + 1 - norm.epsilon, 0 * scale + 1)
+        for parameter, array in zip(parameters, (*arrays, shift - mean * factor), strict=True):
+            parameter[...] = jnp.asarray(array, parameter.dtype)
     return model
 
 
@@ -133,10 +135,10 @@ def normalized_convolutions(model: ResNet) -> Iterator[tuple[str, NormalizedConv
     """The layers of a model that mix pixels, with their names."""
     yield "stem", model.stem
     for number, block in enumerate(model.blocks):
-        for part in ("first", "second", "shortcut"):
-            layer = getattr(block, part)
+        for name in ("first", "second", "shortcut"):
+            layer = getattr(block, name)
             if layer is not None:
-                yield f"blocks.{number}.{part}", layer
+                yield f"blocks.{number}.{name}", layer
 
 
 RANGES = {"mean": (-1.0, 1.0), "var": (0.2, 2.0), "scale": (-2.0, 2.0), "bias": (-1.0, 1.0)}
@@ -156,12 +158,12 @@ def random_resnet(rng: np.random.Generator, settings: ResNetSettings, classes: i
 
     def draw(path: tuple[Any, ...], leaf: Any) -> jax.Array:
         names = jax.tree_util.keystr(path, simple=True, separator=".").split(".")
-        found = [name for name in names if name in RANGES]
-        if found:
-            drawn = rng.uniform(*RANGES[found[-1]], leaf.shape)
+        matches = [name for name in names if name in RANGES]
+        if matches:
+            values = rng.uniform(*RANGES[matches[-1]], leaf.shape)
         else:
-            drawn = rng.normal(0, np.sqrt(2 / np.prod(leaf.shape[:-1])), leaf.shape)
-        return jnp.asarray(drawn.astype(leaf.dtype))
+            values = rng.normal(0, np.sqrt(2 / np.prod(leaf.shape[:-1])), leaf.shape)
+        return jnp.asarray(values.astype(leaf.dtype))
 
     structure, state = nnx.split(nnx.eval_shape(build))
     return nnx.merge(structure, jax.tree_util.tree_map_with_path(draw, state))

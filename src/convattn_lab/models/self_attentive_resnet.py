@@ -52,8 +52,8 @@ class NormalizedSelfAttention(nnx.Module):
 
     def __call__(self, images: Pictures, training: bool) -> Pictures:
         """Normalised by the batch in training, else by the running statistics."""
-        found = self.operator(images).astype(images.dtype)
-        return self.norm(found, use_running_average=not training).astype(found.dtype)
+        outputs = self.operator(images).astype(images.dtype)
+        return self.norm(outputs, use_running_average=not training).astype(outputs.dtype)
 
 
 def _normalized_operator(
@@ -76,10 +76,10 @@ def _normalized_operator(
             inputs, outputs, settings.kernel_size, stride, rngs=rngs, dtype=dtype
         )
     key_stride = 1 if settings.fine_keys else stride
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         "heads": settings.heads,
         "key_features": settings.key_features,
-        "image_size": halved(size, key_stride),
+        "image_size": strided_size(size, key_stride),
         "ordinary": settings.ordinary,
         "stride": stride,
         "key_stride": key_stride,
@@ -87,9 +87,9 @@ def _normalized_operator(
     }
     operator: SelfAttentiveLayer | MultiscaleSelfAttentiveLayer
     if settings.operator == "sac":
-        operator = SelfAttentiveConvolution(inputs, outputs, settings.kernel_size, **given)
+        operator = SelfAttentiveConvolution(inputs, outputs, settings.kernel_size, **options)
     else:
-        operator = MultiscaleSelfAttentiveConvolution(inputs, outputs, settings.scales, **given)
+        operator = MultiscaleSelfAttentiveConvolution(inputs, outputs, settings.scales, **options)
     for scale in [operator] if isinstance(operator, SelfAttentiveLayer) else operator.scales:
         position = scale.position[...].at[:, 0, 0].set(settings.center_bias)
         scale.position = nnx.Param(position)
@@ -117,24 +117,24 @@ class SelfAttentiveResNet(ResidualNetwork):
         """K, and by how much the stem makes the sides smaller."""
         return self.settings.kernel_size, self.settings.stem_stride
 
-    def made_blocks(self, size: tuple[int, int], **how: Any) -> Sequence[ResidualBlock]:
+    def make_blocks(self, size: tuple[int, int], **how: Any) -> Sequence[ResidualBlock]:
         """Bias tables as large as the grids after the stem."""
         settings, blocks = self.settings, []
-        size = halved(size, settings.stem_stride)
+        size = strided_size(size, settings.stem_stride)
         for inputs, outputs, stride in block_shapes(settings):
-            inside = halved(size, stride)
+            block_size = strided_size(size, stride)
             blocks.append(
                 ResidualBlock(
                     _normalized_operator(settings, inputs, outputs, stride, size, **how),
-                    _normalized_operator(settings, outputs, outputs, 1, inside, **how),
+                    _normalized_operator(settings, outputs, outputs, 1, block_size, **how),
                     shortcut(inputs, outputs, stride, **how),
                 )
             )
-            size = inside
+            size = block_size
         return blocks
 
 
-def halved(size: tuple[int, int], stride: int) -> tuple[int, int]:
+def strided_size(size: tuple[int, int], stride: int) -> tuple[int, int]:
     """⌈n/s⌉ on both axes."""
     return -(-size[0] // stride), -(-size[1] // stride)
 
@@ -176,8 +176,8 @@ def with_self_attention(
         result.blocks, block_shapes(model.settings), strict=True
     ):
         for name, stride in (("first", first_stride), ("second", 1)):
-            part = getattr(block, name)
-            kernel = part.convolution.kernel[...]
+            layer = getattr(block, name)
+            kernel = layer.convolution.kernel[...]
             parameters = sac_from_convolution(
                 kernel,
                 form=form,
@@ -185,5 +185,7 @@ def with_self_attention(
                 sharpness=sharpness,
                 stride=stride,
             )
-            setattr(block, name, NormalizedSelfAttention(SelfAttentiveLayer(parameters), part.norm))
+            setattr(
+                block, name, NormalizedSelfAttention(SelfAttentiveLayer(parameters), layer.norm)
+            )
     return result

@@ -132,15 +132,17 @@ def flop_count(
         return _transformer_flops(settings, classes, image_size, channels, zeros)
     rows, columns = token_grid(image_size, settings.downsampling)
     tokens, width = rows * columns, settings.width
-    kept = sum(settings.heads)
+    total_heads = sum(settings.heads)
     maps = settings.downsampling**2 * channels * width * tokens + width * classes
-    maps += kept * width**2 * tokens * (3 if settings.encoding == "content" else 1)
+    maps += total_heads * width**2 * tokens * (3 if settings.encoding == "content" else 1)
     for heads in settings.heads:  # without heads one vector, the bias, goes through the dense map
         maps += width**2 * (tokens if heads else 1) + 2 * width * settings.inner * tokens
-    pairs = kept * tokens**2 * width
+    pairs = total_heads * tokens**2 * width
     if settings.encoding != "content":
         return FlopCount(2 * maps, 2 * pairs)
-    return FlopCount(2 * maps, 2 * pairs, 2 * pairs, kept * tokens * (rows + columns) * width)
+    return FlopCount(
+        2 * maps, 2 * pairs, 2 * pairs, total_heads * tokens * (rows + columns) * width
+    )
 
 
 def _residual_flops(
@@ -159,15 +161,15 @@ def _residual_flops(
         return math.prod(-(-side // stride) for side in sides)
 
     def self_attention(size: int, inputs: int, outputs: int, stride: int) -> tuple[int, ...]:
-        heads, wanted = settings.heads, settings.key_features
+        heads, key_features = settings.heads, settings.key_features
         key_stride = 1 if settings.fine_keys else stride
-        maps = heads * convolution(size, inputs, wanted, stride)
-        maps += heads * convolution(size, inputs, wanted + outputs, key_stride)
+        maps = heads * convolution(size, inputs, key_features, stride)
+        maps += heads * convolution(size, inputs, key_features + outputs, key_stride)
         maps += cells(stride) * heads * outputs**2
         if settings.ordinary:
             maps += convolution(size, inputs, outputs, stride) + cells(stride) * 2 * outputs**2
         pairs = heads * cells(stride) * cells(key_stride)
-        return maps, pairs * outputs, pairs * wanted
+        return maps, pairs * outputs, pairs * key_features
 
     def operator(inputs: int, outputs: int, stride: int) -> tuple[int, ...]:
         if isinstance(settings, ResNetSettings):
@@ -177,9 +179,9 @@ def _residual_flops(
             return convolution(size, inputs, outputs, stride), 0, 0
         if settings.operator == "sac":
             return self_attention(size, inputs, outputs, stride)
-        parts = [self_attention(size, inputs, outputs, stride) for size in settings.scales]
-        parts.append((cells(stride) * len(parts) * outputs**2, 0, 0))
-        return tuple(map(sum, zip(*parts, strict=True)))
+        counts = [self_attention(size, inputs, outputs, stride) for size in settings.scales]
+        counts.append((cells(stride) * len(counts) * outputs**2, 0, 0))
+        return tuple(map(sum, zip(*counts, strict=True)))
 
     plain = isinstance(settings, ResNetSettings)
     stem, stride = (3, 1) if plain else (settings.kernel_size, settings.stem_stride)
@@ -195,7 +197,7 @@ def _residual_flops(
         sides = [-(-side // stride) for side in sides]
         products.append(operator(outputs, outputs, 1))
     products.append((settings.channels[-1] * classes, 0, 0))
-    return FlopCount(*(2 * sum(part) for part in zip(*products, strict=True)))
+    return FlopCount(*(2 * sum(kind) for kind in zip(*products, strict=True)))
 
 
 def _transformer_flops(
@@ -239,6 +241,6 @@ def taps(side: int, size: int, stride: int, zeros: bool) -> int:
     >>> taps(4, 3, 1, True), taps(4, 3, 1, False), taps(4, 3, 2, False)
     (12, 10, 5)
     """
-    places = range(0, side, stride)
+    positions = range(0, side, stride)
     reach = range(-(size // 2), size // 2 + 1)
-    return sum(zeros or 0 <= place + tap < side for place in places for tap in reach)
+    return sum(zeros or 0 <= position + tap < side for position in positions for tap in reach)

@@ -126,22 +126,24 @@ def paper_runs(kernel_size: int = 5) -> dict[str, RunSettings]:
     >>> paper_runs(3)[CONVOLUTION].training.epochs
     400
     """
-    given = ComparisonSettings(paper_pipeline(kernel_size))
-    found = {FIRST: given.phase_one(0)}
+    comparison = ComparisonSettings(paper_pipeline(kernel_size))
+    runs = {FIRST: comparison.phase_one(0)}
     for name, warmup in ((WITH, "with"), (WITHOUT, "without")):
-        found[name] = given.converted(0, "limit-40", warmup).phase_two
-    return {**found, **{name: given.control(0, name) for name in (CONVOLUTION, ATTENTION)}}
+        runs[name] = comparison.converted(0, "limit-40", warmup).phase_two
+    return {**runs, **{name: comparison.control(0, name) for name in (CONVOLUTION, ATTENTION)}}
 
 
 def differences(
     settings: RunSettings, config: dict[str, Any], free: Sequence[str] = FREE
 ) -> list[str]:
     """Where a run's `config.json` differs from settings, but for what is free."""
-    wanted = flattened(to_json(settings))
-    parts = {name: held for name, held in config.items() if isinstance(held, dict)}
-    given = {f"{part}.{name}": value for part in parts for name, value in parts[part].items()}
+    expected = flattened(to_json(settings))
+    groups = {name: value for name, value in config.items() if isinstance(value, dict)}
+    recorded = {
+        f"{group}.{name}": value for group in groups for name, value in groups[group].items()
+    }
     return [
-        f"{name} is {given.get(name)}, not {wanted.get(name)}"
-        for name in sorted({*wanted, *given} - {*free})
-        if given.get(name) != wanted.get(name)
+        f"{name} is {recorded.get(name)}, not {expected.get(name)}"
+        for name in sorted({*expected, *recorded} - {*free})
+        if recorded.get(name) != expected.get(name)
     ]

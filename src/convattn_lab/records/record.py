@@ -18,7 +18,7 @@ from convattn_ledger.discovery import load_claim
 from convattn_ledger.evidence.experiments import BackingRun
 from convattn_ledger.locations import proofs_directory
 
-PARTS = ("config", "run", "result", "conversion", "initial")
+RECORDED = ("config", "run", "result", "conversion", "initial")
 PAPERS = {"C20": "cordonnier2020", "L21": "li2021"}
 ROWS = (
     *("C20.quadratic", "C20.learned", "C20.content", "C20.gaussian", "C20.pruned", "C20.heads16"),
@@ -41,25 +41,27 @@ def record_of(folder: Path, claim: str) -> dict[str, Any]:
             f"{folder} is a run that is not finished, so it has no figure; go on with it: "
             f"python experiments/cifar.py --resume {folder}"
         )
-    facts, initial = directory.read_facts(), directory.initial_digest()
+    metadata, initial = directory.read_metadata(), directory.initial_digest()
     pruning, conversion = directory.read_pruning(), directory.read_conversion()
-    if initial != facts.get("initial"):
+    if initial != metadata.get("initial"):
         raise ValueError(
             f"{folder / INITIAL} is not the file with which the run began (SHA-256 {initial}, but "
-            f"run.json has {facts.get('initial')}); put that one back"
+            f"run.json has {metadata.get('initial')}); put that one back"
         )
-    made = [name for name, how in ((PRUNING, pruning), (CONVERSION, conversion)) if how is not None]
-    if bool(made) != (initial is not None):
-        there = " and ".join(made) or INITIAL
+    origins = [
+        name for name, how in ((PRUNING, pruning), (CONVERSION, conversion)) if how is not None
+    ]
+    if bool(origins) != (initial is not None):
+        present = " and ".join(origins) or INITIAL
         missing = INITIAL if initial is None else f"{PRUNING} or {CONVERSION}"
         raise ValueError(
-            f"{folder} has {there} but no {missing}, so it is not known what it began with; put "
+            f"{folder} has {present} but no {missing}, so it is not known what it began with; put "
             "that file back"
         )
     return {
         "claim": claim,
         "config": config,
-        "run": facts,
+        "run": metadata,
         "result": result,
         "pruning": pruning,
         "conversion": conversion,
@@ -80,8 +82,8 @@ def experiment_row(claim: str, proofs: Path | None = None) -> BackingRun:
         )
     paper, name = claim.split(".")
     path = (proofs or proofs_directory()) / PAPERS[paper] / f"{name}.py"
-    found, _ = load_claim(path)
-    (check,) = (item.check for item in found.evidence if isinstance(item.check, BackingRun))
+    row, _ = load_claim(path)
+    (check,) = (item.check for item in row.evidence if isinstance(item.check, BackingRun))
     return check
 
 
@@ -107,8 +109,8 @@ def write_record(
     row: Any = check.experiment()
     if isinstance(row, Pipeline):
         runs = {name: record_of(folder / name, claim) for name in RUNS}
-        kept = {name: {part: run[part] for part in PARTS} for name, run in runs.items()}
-        record: dict[str, Any] = {"claim": claim, "runs": kept}
+        recorded = {name: {field: run[field] for field in RECORDED} for name, run in runs.items()}
+        record: dict[str, Any] = {"claim": claim, "runs": recorded}
     else:
         record = record_of(folder, claim)
     if reasons := row.reasons_against(record):

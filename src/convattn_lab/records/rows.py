@@ -44,7 +44,7 @@ TRAINING_IMAGES, TEST_IMAGES = 50_000, 10_000
 # Of the training images as published, x/255, to the four decimals in which they are usually given.
 MEAN, DEVIATION = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 HALF_TENTH, HALF_HUNDREDTH = 0.0005, 0.00005  # of a per cent, to which C20 and L21 print
-MOST_REASONS = 16
+MAX_REASONS = 16
 ABSENT = object()
 
 
@@ -56,14 +56,14 @@ class Condition(NamedTuple):
 
 
 def _is_accuracy(value: Any) -> bool:
-    inside = type(value) in (int, float) and 0 <= value <= 1
-    return inside and round(value * TEST_IMAGES) / TEST_IMAGES == value
+    is_fraction = type(value) in (int, float) and 0 <= value <= 1
+    return is_fraction and round(value * TEST_IMAGES) / TEST_IMAGES == value
 
 
 def _near(printed: tuple[float, ...]) -> Condition:
     def holds(numbers: Any) -> bool:
-        floats = isinstance(numbers, list) and all(isinstance(each, float) for each in numbers)
-        return floats and tuple(round(each, 4) for each in numbers) == printed
+        floats = isinstance(numbers, list) and all(isinstance(number, float) for number in numbers)
+        return floats and tuple(round(number, 4) for number in numbers) == printed
 
     return Condition(f"{printed}, to four decimals", holds)
 
@@ -89,10 +89,10 @@ CIFAR100: dict[str, Any] = {
 
 def _value_at(record: Any, name: str, default: Any = None) -> Any:
     """What a JSON document holds under a dotted name."""
-    for part in name.split("."):
-        if not isinstance(record, dict) or part not in record:
+    for key in name.split("."):
+        if not isinstance(record, dict) or key not in record:
             return default
-        record = record[part]
+        record = record[key]
     return record
 
 
@@ -108,17 +108,17 @@ def _mismatches(record: Any, expected: Mapping[str, Any], prefix: str = "") -> l
     ["seed='0', but expected an integer", 'images.test=5, but expected 10']
     """
     reasons = []
-    for name, wanted in expected.items():
+    for name, requirement in expected.items():
         value = _value_at(record, f"{prefix}{name}", ABSENT)
-        if isinstance(wanted, dict):
-            reasons += _mismatches(record, wanted, f"{prefix}{name}.")
+        if isinstance(requirement, dict):
+            reasons += _mismatches(record, requirement, f"{prefix}{name}.")
         elif value is ABSENT:
             reasons.append(f"{prefix}{name} is missing")
-        elif isinstance(wanted, Condition):
-            if not wanted.holds(value):
-                reasons.append(f"{prefix}{name}={shown(value)}, but expected {wanted.words}")
-        elif value != wanted or isinstance(value, bool) != isinstance(wanted, bool):
-            reasons.append(f"{prefix}{name}={shown(value)}, but expected {shown(wanted)}")
+        elif isinstance(requirement, Condition):
+            if not requirement.holds(value):
+                reasons.append(f"{prefix}{name}={shown(value)}, but expected {requirement.words}")
+        elif value != requirement or isinstance(value, bool) != isinstance(requirement, bool):
+            reasons.append(f"{prefix}{name}={shown(value)}, but expected {shown(requirement)}")
     return reasons
 
 
@@ -128,7 +128,7 @@ def _other_settings(
     """Where the settings that a record holds under a name are not the paper's."""
     config = _value_at(record, name)
     reasons = differences(settings, config if isinstance(config, dict) else {}, free)
-    return [f"{name}.{each}" for each in reasons]
+    return [f"{name}.{reason}" for reason in reasons]
 
 
 def finished(settings: RunSettings) -> dict[str, Any]:
@@ -137,12 +137,14 @@ def finished(settings: RunSettings) -> dict[str, Any]:
     return {"status": "finished", "step": steps, "steps": steps}
 
 
-def _whole_run(settings: RunSettings, images: Mapping[str, Any], commit: Any) -> dict[str, Any]:
+def _complete_run(settings: RunSettings, images: Mapping[str, Any], commit: Any) -> dict[str, Any]:
     """What a record holds of a run of committed code that was tested on all test images."""
     git = {"git": {"commit": commit, "changed": False}}
 
     def of_one_commit(sessions: Any) -> bool:
-        return isinstance(sessions, list) and not any(_mismatches(each, git) for each in sessions)
+        return isinstance(sessions, list) and not any(
+            _mismatches(session, git) for session in sessions
+        )
 
     return {
         "run": {
@@ -210,8 +212,8 @@ class RecordedExperiment(ABC):
 
     def refusal(self, what: str, reasons: Sequence[str]) -> str:
         """Why something does not count for the row, and what to do."""
-        more = len(reasons) - MOST_REASONS
-        why = "; ".join(reasons[:MOST_REASONS]) + (f" and {more} more" if more > 0 else "")
+        more = len(reasons) - MAX_REASONS
+        why = "; ".join(reasons[:MAX_REASONS]) + (f" and {more} more" if more > 0 else "")
         return (
             f"{what} does not count for {self.claim}: {why}; run `{self.command}`, and then "
             f"`{self.recorded_by}`"
@@ -257,23 +259,23 @@ class Row(RecordedExperiment):
             settings, pruning = _pruning_of(self.source, settings, record)
             began = {"pruning": pruning, "initial": TEXT}
             reasons = _other_settings(self.source, record, "pruning.source.config")
-        whole = _whole_run(settings, CIFAR10, _value_at(record, "run.git.commit"))
-        shown_too = {"run.seed": INTEGER, "result.device": TEXT}
-        shown_too["config.training.compute_dtype"] = TEXT
-        expected: dict[str, Any] = {"claim": self.claim, **began, **whole, **shown_too}
+        complete = _complete_run(settings, CIFAR10, _value_at(record, "run.git.commit"))
+        also_required = {"run.seed": INTEGER, "result.device": TEXT}
+        also_required["config.training.compute_dtype"] = TEXT
+        expected: dict[str, Any] = {"claim": self.claim, **began, **complete, **also_required}
         return reasons + _other_settings(settings, record) + _mismatches(record, expected)
 
     def figures(self, record: Any) -> str:
         """The accuracy of a record that counts beside the paper's."""
         accuracy = record["result"]["test_accuracy"]
-        seen = (
+        measured = (
             f"{100 * accuracy:.2f} % of {TEST_IMAGES:,} test images (seed {record['run']['seed']}, "
             f"{record['config']['training']['compute_dtype']}, {record['result']['device']})"
         )
         if self.printed is None:
-            return f"{seen}; no accuracy is printed that it could reproduce"
+            return f"{measured}; no accuracy is printed that it could reproduce"
         return (
-            f"{seen}, printed {100 * self.printed:.1f} %, "
+            f"{measured}, printed {100 * self.printed:.1f} %, "
             f"{100 * abs(accuracy - self.printed):.2f} points apart (at most "
             f"{100 * margin(self.printed):.2f} counts as reproduced)"
         )
@@ -282,8 +284,8 @@ class Row(RecordedExperiment):
         """The verdict that a record supports which counts."""
         if self.printed is None:
             return Verdict.NOT_RUN
-        apart = abs(record["result"]["test_accuracy"] - self.printed)
-        return Verdict.REPRODUCED if apart <= margin(self.printed) else Verdict.NOT_REPRODUCED
+        abs_diff = abs(record["result"]["test_accuracy"] - self.printed)
+        return Verdict.REPRODUCED if abs_diff <= margin(self.printed) else Verdict.NOT_REPRODUCED
 
     def before_training(self, run: Run) -> str:
         """The model has as many parameters as printed; its heads begin as printed, if they are."""
@@ -301,23 +303,24 @@ def _pruning_of(
     before, model = cast(EncoderSettings, source.model).heads, cast(EncoderSettings, after.model)
     layers = _value_at(record, "pruning.kept")
     layers = [*(layers if isinstance(layers, list) else []), *[None] * len(before)]
-    kept = [
-        [head for head in range(1, most + 1) if isinstance(layer, list) and head in layer]
-        for most, layer in zip(before, layers, strict=False)
+    remaining = [
+        [head for head in range(1, count + 1) if isinstance(layer, list) and head in layer]
+        for count, layer in zip(before, layers, strict=False)
     ]
-    removed = [most - len(layer) for most, layer in zip(before, kept, strict=True)]
-    some = Condition(f"{removed}, with a head", lambda given: given == removed and any(given))
-    given, epochs = _value_at(record, "config.training.epochs"), after.training.epochs
+    removed = [count - len(layer) for count, layer in zip(before, remaining, strict=True)]
+    some = Condition(f"{removed}, with a head", lambda counts: counts == removed and any(counts))
+    stored, epochs = _value_at(record, "config.training.epochs"), after.training.epochs
     training = replace(
-        after.training, epochs=min(given, epochs) if INTEGER.holds(given) and given > 0 else epochs
+        after.training,
+        epochs=min(stored, epochs) if INTEGER.holds(stored) and stored > 0 else epochs,
     )
-    model = replace(model, heads=tuple(map(len, kept)))
+    model = replace(model, heads=tuple(map(len, remaining)))
     return replace(after, model=model, training=training), {
         "source": {
             "result": finished(source),
             "images_sha256": _value_at(record, "run.images.sha256"),
         },
-        **{"thresholds": THRESHOLDS, "kept": kept, "removed": some},
+        **{"thresholds": THRESHOLDS, "kept": remaining, "removed": some},
         **{
             "epochs_before": source.training.epochs,
             "after": _value_at(record, "result.test_accuracy"),
@@ -357,17 +360,15 @@ class Pipeline(RecordedExperiment):
             run, second = f"runs.{name}", name in (WITH, WITHOUT)
             rates, began = (RATES_TWO, TEXT) if second else (RATES_ONE, None)
             converted: dict[str, Any] = {
-                "source": {
-                    part: _value_at(runs, f"{FIRST}.{part}") for part in ("config", "result")
-                },
+                "source": {key: _value_at(runs, f"{FIRST}.{key}") for key in ("config", "result")},
                 "conversion": {"kind": "limit", "logit": 40.0},
                 "check": {"passed": True},
             }
-            whole = _whole_run(settings, CIFAR100, _value_at(record, f"{run}.run.git.commit"))
+            complete = _complete_run(settings, CIFAR100, _value_at(record, f"{run}.run.git.commit"))
             expected: dict[str, Any] = {
                 "config.training.learning_rate": Condition(f"one of {rates}", rates.__contains__),
                 **{"conversion": converted if second else None, "initial": began},
-                **whole,
+                **complete,
             }
             reasons += _other_settings(settings, record, f"{run}.config", FREE_OF_TWO_PHASES)
             reasons += _mismatches(record, expected, f"{run}.")

@@ -27,8 +27,8 @@ PRINTED: tuple[tuple[EncoderSettings | ResNetSettings, float], ...] = (
     (EncoderSettings("learned"), 0.918),
     (EncoderSettings("content"), 0.871),
 )
-A_FEW = 30  # epochs after pruning, "a few" in the paper
-MOST_CLASSES = 256  # a label is one byte
+MAX_EPOCHS_AFTER = 30  # epochs after pruning, "a few" in the paper
+MAX_CLASSES = 256  # a label is one byte
 COLUMNS = ("run", "accuracy", "paper", "parameters", "FLOPs", "FLOPs with A·X", "images", "remarks")
 
 
@@ -117,11 +117,11 @@ def _read_shape(path: Path) -> _ImageShape:
             "model are not known; the run was made by an earlier version"
         ) from missing
     sides = [side for side in size if type(side) is int and 1 <= side <= LARGEST_SIDE]
-    if len(sides) != 2 or sides != size or not 1 <= classes <= MOST_CLASSES:
+    if len(sides) != 2 or sides != size or not 1 <= classes <= MAX_CLASSES:
         raise ValueError(
             f"run.json of {path} says that its images have the size {shown(size)} and {classes} "
             f"classes, but expected two sides of 1 to {LARGEST_SIDE:,} pixels and 1 to "
-            f"{MOST_CLASSES} classes; the file was damaged: put the one back that the run wrote"
+            f"{MAX_CLASSES} classes; the file was damaged: put the one back that the run wrote"
         )
     return _ImageShape(classes, (sides[0], sides[1]))
 
@@ -146,8 +146,8 @@ def same(one: object, other: object) -> bool:
     """
     if not (isinstance(one, EncoderSettings) and isinstance(other, EncoderSettings)):
         return one == other
-    parts = ("encoding", "heads", "width", "inner", "downsampling")
-    return all(getattr(one, part) == getattr(other, part) for part in parts)
+    fields = ("encoding", "heads", "width", "inner", "downsampling")
+    return all(getattr(one, field) == getattr(other, field) for field in fields)
 
 
 def _remarks(run: RunSummary) -> list[str]:
@@ -155,24 +155,25 @@ def _remarks(run: RunSummary) -> list[str]:
 
     What changes only the random numbers, the rounding or the bookkeeping is left out.
     """
-    wanted, model, pruning = paper_settings("quadratic"), run.settings.model, read_pruning(run.path)
-    found = []
+    model, pruning = run.settings.model, read_pruning(run.path)
+    expected = paper_settings("quadratic")
+    remarks = []
     if not isinstance(model, EncoderSettings):
-        wanted = replace(wanted, model=ResNetSettings())
+        expected = replace(expected, model=ResNetSettings())
     elif pruning is None:
-        wanted = paper_settings(model.encoding, model.heads)
-        found += ["not pruned, but trained with so few heads"] if model.heads == PRUNED else []
+        expected = paper_settings(model.encoding, model.heads)
+        remarks += ["not pruned, but trained with so few heads"] if model.heads == PRUNED else []
     else:
-        epochs = min(run.settings.training.epochs, A_FEW)
-        wanted = paper_settings(model.encoding, model.heads, epochs=epochs, rate=0.01)
-        before = [given + gone for given, gone in zip(model.heads, pruning.removed, strict=True)]
+        epochs = min(run.settings.training.epochs, MAX_EPOCHS_AFTER)
+        expected = paper_settings(model.encoding, model.heads, epochs=epochs, rate=0.01)
+        before = [left + count for left, count in zip(model.heads, pruning.removed, strict=True)]
         source = differences(paper_settings(model.encoding, before), pruning.source["config"])
-        found += [f"pruned from a run whose {each}" for each in source]
+        remarks += [f"pruned from a run whose {difference}" for difference in source]
         if before != [9] * len(before):
-            found.append(f"pruned from {before} heads, not 9 in each layer")
+            remarks.append(f"pruned from {before} heads, not 9 in each layer")
         if pruning.thresholds != THRESHOLDS:
-            found.append(f"pruned by the thresholds {pruning.thresholds}")
-    return found + differences(wanted, to_json(run.settings))
+            remarks.append(f"pruned by the thresholds {pruning.thresholds}")
+    return remarks + differences(expected, to_json(run.settings))
 
 
 def short(count: int) -> str:

@@ -1,7 +1,7 @@
 """The folder of a run while it trains: what it began with, and how it ended.
 
     with begin_run(folder, settings, model, examples, command=…, data=…) as run:
-        outcome = train(settings.training, examples, model, folder, held=True)
+        outcome = train(settings.training, examples, model, folder, locked=True)
         run.end(outcome, summary)
 
 The folder is the caller's alone in between; calling the same again goes on with the run.
@@ -133,21 +133,21 @@ def begin_run(
     if not is_first():
         yield ActiveRun(directory, training, None, time.process_time())
         return
-    check_folder(folder, settings)
+    check_directory(folder, settings)
     console.print("\n".join(filter(None, (f"run: {folder}", title))))
     with hold_folder(folder):
-        check_folder(folder, settings)  # again: nobody else can change it now
-        begun = (folder / CONFIG).exists()
+        check_directory(folder, settings)  # again: nobody else can change it now
+        exists = (folder / CONFIG).exists()
         _check_initial(directory, initial)
-        initial = directory.read_initial() if begun else initial
+        initial = directory.read_initial() if exists else initial
         if initial is not None:
             nnx.update(model, with_named_arrays(nnx.state(model, nnx.Param), initial))
-            if not begun:
+            if not exists:
                 directory.write_initial(initial)
-        facts = _facts_of(command, training.seed)
-        facts |= {data_name: data, "initial": directory.initial_digest()}
-        _record_facts(directory, facts, data_name)
-        if not begun:
+        metadata = _metadata_of(command, training.seed)
+        metadata |= {data_name: data, "initial": directory.initial_digest()}
+        _record_metadata(directory, metadata, data_name)
+        if not exists:
             directory.write_settings(settings)  # last: without them there is no run
         before = (directory.read_result() or {}).get("status")
         if before == "finished":
@@ -155,11 +155,11 @@ def begin_run(
         yield ActiveRun(directory, training, before, time.process_time())
 
 
-def check_folder(folder: Path, settings: Any) -> None:
+def check_directory(folder: Path, settings: Any) -> None:
     """Refuse a folder that holds something else than a run with these settings."""
-    for place in (folder, *folder.parents):
-        if place.exists() and not place.is_dir():
-            raise ValueError(f"{place} is a file, but the folder of a run was expected")
+    for parent in (folder, *folder.parents):
+        if parent.exists() and not parent.is_dir():
+            raise ValueError(f"{parent} is a file, but the folder of a run was expected")
     if not folder.is_dir() or all(
         child.name in BEFORE_SETTINGS or is_beside(child.name, (CONFIG, *BEFORE_SETTINGS))
         for child in folder.iterdir()
@@ -174,22 +174,22 @@ def check_folder(folder: Path, settings: Any) -> None:
         )
 
 
-def _check_initial(directory: RunDirectory, given: dict[str, np.ndarray] | None) -> None:
+def _check_initial(directory: RunDirectory, initial: dict[str, np.ndarray] | None) -> None:
     """Refuse other parameters than the run began with, and drawn ones where it was to be pruned."""
     if not (directory.path / CONFIG).exists():
         left = [name for name in (INITIAL, PRUNING, CONVERSION) if (directory.path / name).exists()]
-        if given is None and left:
+        if initial is None and left:
             raise ValueError(
                 f"{directory.path} holds {' and '.join(left)} of a run that was to go on from "
                 "another one's parameters; repeat the command that pruned or converted it, or take "
                 "another folder"
             )
         return
-    if given is None:
+    if initial is None:
         return
-    begun = directory.read_initial() or {}
-    if begun.keys() != given.keys() or any(
-        not np.array_equal(begun[name], given[name]) for name in given
+    stored = directory.read_initial() or {}
+    if stored.keys() != initial.keys() or any(
+        not np.array_equal(stored[name], initial[name]) for name in initial
     ):
         raise ValueError(
             f"{directory.path} holds a run that began with other parameters; take another folder, "
@@ -197,7 +197,7 @@ def _check_initial(directory: RunDirectory, given: dict[str, np.ndarray] | None)
         )
 
 
-def _facts_of(command: str, seed: int) -> dict[str, Any]:
+def _metadata_of(command: str, seed: int) -> dict[str, Any]:
     """What a run was made with: command, seed, versions, machine, commit."""
     versions = {name: importlib.metadata.version(name) for name in PACKAGES}
     return {
@@ -223,29 +223,29 @@ def git_state(folder: Path) -> dict[str, Any] | None:
         return None
 
 
-def _record_facts(directory: RunDirectory, facts: dict[str, Any], data_name: str) -> None:
+def _record_metadata(directory: RunDirectory, metadata: dict[str, Any], data_name: str) -> None:
     """Write `run.json`, or add this session to it: when, on what machine, and at which commit.
 
     Args:
         data_name: Under which name the facts hold those of the examples.
     """
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    session = {"started": now, "environment": facts["environment"], "git": facts["git"]}
+    session = {"started": now, "environment": metadata["environment"], "git": metadata["git"]}
     before: list[dict[str, Any]] = []
     if (directory.path / CONFIG).exists():  # else nothing has begun, whatever lies there
-        begun = directory.read_facts()
-        if begun[data_name]["sha256"] != facts[data_name]["sha256"]:
+        stored = directory.read_metadata()
+        if stored[data_name]["sha256"] != metadata[data_name]["sha256"]:
             raise ValueError(
-                f"{directory.path} began on {begun[data_name]['name']}, but the {data_name} are "
+                f"{directory.path} began on {stored[data_name]['name']}, but the {data_name} are "
                 "others now; put the old ones back, or start a new run"
             )
-        if begun.get("initial") != facts["initial"]:
+        if stored.get("initial") != metadata["initial"]:
             raise ValueError(
                 f"{directory.path / INITIAL} is not the file with which the run began; put the old "
                 "one back, or start a new run"
             )
-        facts, before = begun, begun.get("sittings", [])
-    directory.write(RUN, {**facts, "sittings": [*before, session]})
+        metadata, before = stored, stored.get("sittings", [])
+    directory.write(RUN, {**metadata, "sittings": [*before, session]})
 
 
 def _result_of(outcome: Outcome, devices: int | None) -> dict[str, Any]:

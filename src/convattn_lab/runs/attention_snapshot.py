@@ -35,11 +35,11 @@ def attention_snapshot(model: nnx.Module, image_size: tuple[int, int]) -> dict[s
     if not isinstance(model, Encoder):
         return {}
     grid = TokenGrid(token_grid(image_size, model.settings.downsampling), ((0, 0), (0, 0)))
-    found: dict[str, Array] = {}
+    arrays: dict[str, Array] = {}
     for number, layer in enumerate(model.attention_layers(), 1):
         for name, array in _layer_summary(layer, grid).items():
-            found[f"layer{number}.{name}"] = array
-    return {name: np.asarray(array, np.float32) for name, array in jax.device_get(found).items()}
+            arrays[f"layer{number}.{name}"] = array
+    return {name: np.asarray(array, np.float32) for name, array in jax.device_get(arrays).items()}
 
 
 def _layer_summary(layer: AttentionLayer, grid: TokenGrid) -> dict[str, Array]:
@@ -54,16 +54,16 @@ def _layer_summary(layer: AttentionLayer, grid: TokenGrid) -> dict[str, Array]:
     scores = encoding.shift_scores(grid.shifts, grid.number_of_keys)
     if layer.content is not None:
         scores = scores + content_at_zero(layer.content, grid)
-    found = {"scores": scores.reshape(layer.heads, *sides)}
+    summary = {"scores": scores.reshape(layer.heads, *sides)}
     if isinstance(encoding, QuadraticEncoding):
         roots = jnp.sqrt(2 * encoding.alpha)[:, None, None] * jnp.eye(encoding.centers.shape[1])
-        found |= {"centers": encoding.centers, "root_precision": roots}
+        summary |= {"centers": encoding.centers, "root_precision": roots}
     if isinstance(encoding, GaussianEncoding):
-        found |= {"centers": encoding.centers, "root_precision": encoding.root_precision}
+        summary |= {"centers": encoding.centers, "root_precision": encoding.root_precision}
     if layer.value is not None:
         flat = layer.value.reshape(layer.heads, math.prod(layer.value.shape[1:]))
-        found["value_gram"] = jnp.matmul(flat, flat.T, precision=HIGHEST)
-    return found
+        summary["value_gram"] = jnp.matmul(flat, flat.T, precision=HIGHEST)
+    return summary
 
 
 def content_at_zero(content: ContentScores, grid: TokenGrid) -> Array:

@@ -34,8 +34,8 @@ class Config:
     @property
     def repeats(self) -> str:
         """The paper's item, from the line that begins with "Repeats"; empty without one."""
-        found = re.search(r"^ *Repeats +(.+)$", self.description, re.MULTILINE)
-        return found[1] if found else ""
+        match = re.search(r"^ *Repeats +(.+)$", self.description, re.MULTILINE)
+        return match[1] if match else ""
 
     def load(self, kind: Any = RunSettings) -> Any:
         """The settings that the file holds as CONFIG.
@@ -51,10 +51,10 @@ class Config:
             raise ValueError(f"{self.path} cannot be loaded as a Python module")
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-        found = getattr(module, "CONFIG", None)
-        if not isinstance(found, kind):
+        config = getattr(module, "CONFIG", None)
+        if not isinstance(config, kind):
             raise ValueError(f"{self.path} has no CONFIG, but expected one: {kind.__name__}(...)")
-        return found
+        return config
 
 
 def find_configs(folder: Path) -> dict[str, Config]:
@@ -63,7 +63,7 @@ def find_configs(folder: Path) -> dict[str, Config]:
     Raises:
         ValueError: If there is none, or if one does not describe itself.
     """
-    found = {}
+    configs = {}
     for path in sorted(folder.glob("[!_]*.py")):
         description = ast.get_docstring(ast.parse(path.read_text()))
         if not description:
@@ -71,10 +71,10 @@ def find_configs(folder: Path) -> dict[str, Config]:
                 f"{path} has no docstring, but should open with the paper's item, the expected "
                 "figure, the hardware, the time and the command"
             )
-        found[path.stem] = Config(path.stem, path, description)
-    if not found:
+        configs[path.stem] = Config(path.stem, path, description)
+    if not configs:
         raise ValueError(f"{folder} holds no configs, but expected files such as slice.py")
-    return found
+    return configs
 
 
 def get_config(folder: Path, name: str) -> Config:
@@ -83,9 +83,9 @@ def get_config(folder: Path, name: str) -> Config:
     Raises:
         ValueError: With the nearest names.
     """
-    found = find_configs(folder)
-    if name not in found:
-        near = difflib.get_close_matches(name, found, n=3, cutoff=0.4)
+    configs = find_configs(folder)
+    if name not in configs:
+        near = difflib.get_close_matches(name, configs, n=3, cutoff=0.4)
         hint = f"did you mean {' or '.join(near)}? " if near else ""
-        raise ValueError(f"no config {name!r}: {hint}There are {', '.join(found)}")
-    return found[name]
+        raise ValueError(f"no config {name!r}: {hint}There are {', '.join(configs)}")
+    return configs[name]

@@ -73,16 +73,16 @@ class RunDirectory:
         """
         return settings_from_json(read_json(self.path / CONFIG))
 
-    def read_facts(self) -> dict[str, Any]:
+    def read_metadata(self) -> dict[str, Any]:
         """Versions, machine, images, command.
 
         Raises:
             ValueError: If it is missing or damaged.
         """
-        found = read_json(self.path / RUN)
-        require_kinds(found, {"command": str, "images": dict}, self.path / RUN)
-        require_kinds(found.get("images", {}), IMAGES, self.path / RUN)
-        return found
+        metadata = read_json(self.path / RUN)
+        require_kinds(metadata, {"command": str, "images": dict}, self.path / RUN)
+        require_kinds(metadata.get("images", {}), IMAGES, self.path / RUN)
+        return metadata
 
     def read_images(self) -> dict[str, Any]:
         """What `run.json` says of the images; at least their name, note and number.
@@ -90,7 +90,7 @@ class RunDirectory:
         Raises:
             ValueError: If it is missing or damaged, or the run is not one of images.
         """
-        images = self.read_facts().get("images", {})
+        images = self.read_metadata().get("images", {})
         require_kinds(images, IMAGES, self.path / RUN, required=("name", "note", "train"))
         return images
 
@@ -100,16 +100,16 @@ class RunDirectory:
         Raises:
             ValueError: If it is damaged.
         """
-        found = self._optional(RESULT)
-        if found is not None:
-            require_kinds(found, ENDED, self.path / RESULT, required=("status",))
-            accuracy = found.get("test_accuracy") or 0
+        result = self._optional(RESULT)
+        if result is not None:
+            require_kinds(result, ENDED, self.path / RESULT, required=("status",))
+            accuracy = result.get("test_accuracy") or 0
             if not 0 <= accuracy <= 1 + 2.0**-20:  # float32 may round a fraction up
                 raise ValueError(
                     f"{self.path / RESULT}: test_accuracy is {accuracy}, but expected a number "
                     f"from 0 to 1; {DAMAGED_FILE}"
                 )
-        return found
+        return result
 
     def read_initial(self) -> dict[str, np.ndarray] | None:
         """The parameters that the run began with, or None if they were drawn."""
@@ -135,16 +135,16 @@ class RunDirectory:
         Raises:
             ValueError: If it is damaged.
         """
-        found = self._optional(CONVERSION)
-        if found is not None:
+        conversion = self._optional(CONVERSION)
+        if conversion is not None:
             where = self.path / CONVERSION
-            require_kinds(found, dict.fromkeys(CONVERTED, dict), where, required=[*CONVERTED])
+            require_kinds(conversion, dict.fromkeys(CONVERTED, dict), where, required=[*CONVERTED])
             for name, kinds in CONVERTED.items():
-                require_kinds(found[name], kinds, f"{where}, {name}", required=[*kinds])
-            for name, group in found["gradients"].items():
+                require_kinds(conversion[name], kinds, f"{where}, {name}", required=[*kinds])
+            for name, group in conversion["gradients"].items():
                 require_kinds({name: group}, {name: dict}, f"{where}, gradients")
                 require_kinds(group, GRADIENTS, f"{where}, {name[:100]}", required=[*GRADIENTS])
-        return found
+        return conversion
 
     def write_settings(self, settings: Any) -> None:
         """Write `config.json`, in a folder that is made if it is missing."""
@@ -174,7 +174,7 @@ def read_json(path: Path, kind: str = "run", *, may_be_new: bool = False) -> dic
         ValueError: If it is missing or damaged.
     """
     try:
-        found = parse_json(read_file(path))
+        content = parse_json(read_file(path))
     except FileNotFoundError as error:
         raise ValueError(
             f"{path.parent} has no {path.name}, so it is not the folder of a {kind}; expected one "
@@ -182,9 +182,9 @@ def read_json(path: Path, kind: str = "run", *, may_be_new: bool = False) -> dic
         ) from error
     except ValueError as error:  # no JSON, or no UTF-8
         raise ValueError(f"{path} is no JSON ({str(error)[:200]}); {DAMAGED_FILE}") from error
-    if not isinstance(found, dict):
-        raise ValueError(f"{path} is {shown(found)}, but expected an object; {DAMAGED_FILE}")
-    return found
+    if not isinstance(content, dict):
+        raise ValueError(f"{path} is {shown(content)}, but expected an object; {DAMAGED_FILE}")
+    return content
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:

@@ -29,29 +29,29 @@ def training_images(dataset: Dataset, settings: RunSettings) -> TrainingImages:
     Raises:
         ValueError: For a fraction or a validation set that leaves a class without images.
     """
-    given: ImageSettings = settings.images
+    options: ImageSettings = settings.images
     train, validation, seed = dataset.train, None, settings.training.seed
-    if given.validation:
-        train, validation = validation_split(train, given.validation, seed=seed)
-    if given.share < 1:
+    if options.validation:
+        train, validation = validation_split(train, options.validation, seed=seed)
+    if options.share < 1:
         try:
-            _, train = validation_split(train, given.share, seed=seed + FRACTIONS)
+            _, train = validation_split(train, options.share, seed=seed + FRACTIONS)
         except ValueError as error:
             raise ValueError(
-                f"share={given.share}, but a fraction is taken of each class: {error}"
+                f"share={options.share}, but a fraction is taken of each class: {error}"
             ) from error
     mean, std = channel_statistics(train)
-    augmentation = augmentation_of(given)
-    return TrainingImages(train, dataset.test, mean, std, validation, augmentation, given.resize)
+    augmentation = augmentation_of(options)
+    return TrainingImages(train, dataset.test, mean, std, validation, augmentation, options.resize)
 
 
-def augmentation_of(given: ImageSettings) -> Augmentation | None:
+def augmentation_of(options: ImageSettings) -> Augmentation | None:
     """How the training images of a run are augmented; None if they are not.
 
     >>> augmentation_of(ImageSettings(crop=0, flip=False)) is None
     True
     """
-    named = {name: getattr(given, name) for name in Augmentation.__dataclass_fields__}
+    named = {name: getattr(options, name) for name in Augmentation.__dataclass_fields__}
     return Augmentation(**named) if any(named.values()) else None
 
 
@@ -73,7 +73,9 @@ def image_size_of(dataset: Dataset, settings: RunSettings) -> tuple[int, int]:
     return (height, width) if side is None else (side, side)
 
 
-def image_facts(dataset: Dataset, images: TrainingImages, settings: RunSettings) -> dict[str, Any]:
+def image_metadata(
+    dataset: Dataset, images: TrainingImages, settings: RunSettings
+) -> dict[str, Any]:
     """What a run was made on."""
     return {
         "name": dataset.name,
@@ -112,8 +114,8 @@ def digest_of(dataset: Dataset) -> str:
     >>> digest_of(read_dataset())[:16]
     'f9aa71f92bdecb1f'
     """
-    found = hashlib.sha256()
-    for part in (dataset.train, dataset.test):
-        found.update(np.ascontiguousarray(part.images).data)
-        found.update(np.ascontiguousarray(part.labels).data)
-    return found.hexdigest()
+    digest = hashlib.sha256()
+    for images in (dataset.train, dataset.test):
+        digest.update(np.ascontiguousarray(images.images).data)
+        digest.update(np.ascontiguousarray(images.labels).data)
+    return digest.hexdigest()

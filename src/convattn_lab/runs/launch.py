@@ -7,9 +7,9 @@ import numpy as np
 from rich.console import Console
 
 from convattn.data.datasets import read_dataset
-from convattn_lab.runs.active_run import begin_run, check_folder
+from convattn_lab.runs.active_run import begin_run, check_directory
 from convattn_lab.runs.attention_snapshot import attention_snapshot
-from convattn_lab.runs.images import image_facts, image_size_of, make_model, training_images
+from convattn_lab.runs.images import image_metadata, image_size_of, make_model, training_images
 from convattn_lab.runs.settings import RunSettings
 from convattn_lab.training.hosts import is_first
 from convattn_lab.training.trainer import Outcome, train
@@ -38,7 +38,7 @@ def launch(
             began; and what `read_dataset` and `train` raise.
     """
     if is_first():
-        check_folder(folder, settings)  # before anything takes long
+        check_directory(folder, settings)  # before anything takes long
     dataset = read_dataset(settings.images.source, classes=settings.images.classes)
     images, model = training_images(dataset, settings), make_model(settings, dataset)
     with begin_run(
@@ -47,7 +47,7 @@ def launch(
         model,
         images,
         command=command,
-        data=image_facts(dataset, images, settings),
+        data=image_metadata(dataset, images, settings),
         data_name="images",
         title=f"images: {dataset.title}{'' if settings.images.source else BUNDLED}",
         console=console,
@@ -55,7 +55,13 @@ def launch(
     ) as run:
         snapshot = partial(attention_snapshot, image_size=image_size_of(dataset, settings))
         outcome = train(
-            settings.training, images, model, folder, console=console, snapshot=snapshot, held=True
+            settings.training,
+            images,
+            model,
+            folder,
+            console=console,
+            snapshot=snapshot,
+            locked=True,
         )
         run.end(outcome, {"test_images": len(dataset.test), "images": dataset.title})
     return outcome

@@ -113,8 +113,8 @@ class CheckpointStore:
         """The steps of which there is a folder, the newest first."""
         if not self.folder.is_dir():
             return []
-        found = (child.name for child in self.folder.iterdir() if child.is_dir())
-        return sorted((int(name) for name in found if STEP.fullmatch(name)), reverse=True)
+        names = (child.name for child in self.folder.iterdir() if child.is_dir())
+        return sorted((int(name) for name in names if STEP.fullmatch(name)), reverse=True)
 
     def restore(self, step: int, like: TrainState) -> Restored:
         """The state of one step.
@@ -201,8 +201,8 @@ def read_checkpoint(folder: Path, like: TrainState) -> tuple[dict[str, np.ndarra
         expected = {name: np.zeros(leaf.shape, leaf.dtype) for name, leaf in shapes.items()}
         template = {name: array for name, array in expected.items() if array.size}
         stored = ocp.args.StandardRestore(template)
-        found = _restore(ocp.StandardCheckpointHandler, folder / ARRAYS, args=stored)
-        arrays = {**expected, **found}
+        restored = _restore(ocp.StandardCheckpointHandler, folder / ARRAYS, args=stored)
+        arrays = {**expected, **restored}
         if digest(arrays) != record["sha256"]:
             raise ValueError(
                 f"the SHA-256 of its arrays is {digest(arrays)}, not {record['sha256']}"

@@ -22,17 +22,17 @@ def data_mesh(batch_size: int, devices: int | None = None) -> Mesh:
     1
     """
     present = [jax.local_devices(process) for process in range(jax.process_count())]
-    each = max(map(len, present)) if devices is None else devices
+    count = max(map(len, present)) if devices is None else devices
     fewest = min(present, key=len)
-    if each > len(fewest):
+    if count > len(fewest):
         whose, remedy = "this machine", "ask for fewer, or leave it out to take all"
         if len(present) > 1:
             whose = f"process {present.index(fewest)}"
             remedy = f"every process gives as many: --training.devices {len(fewest)}"
         raise ValueError(
-            f"devices={each}, but {whose} has {len(fewest)} ({fewest[0].platform}); {remedy}"
+            f"devices={count}, but {whose} has {len(fewest)} ({fewest[0].platform}); {remedy}"
         )
-    row = [device for own in present for device in own[:each]]
+    row = [device for own in present for device in own[:count]]
     if batch_size % len(row):
         raise ValueError(
             f"batch_size={batch_size} is no multiple of the {len(row)} devices that share it; take "
@@ -53,8 +53,8 @@ def spread(mesh: Mesh) -> NamedSharding:
 
 def place(tree: Any, mesh: Mesh) -> Any:
     """Arrays of the host on every device; all processes must give the same, and nothing is sent."""
-    whole = replicated(mesh)
-    return jax.tree.map(lambda leaf: jax.make_array_from_process_local_data(whole, leaf), tree)
+    sharding = replicated(mesh)
+    return jax.tree.map(lambda leaf: jax.make_array_from_process_local_data(sharding, leaf), tree)
 
 
 def here(tree: Any) -> Any:

@@ -15,7 +15,7 @@ class TrainingExamples:
     What `arrays` returns is a pytree of arrays whose first axis counts the examples.
 
     Attributes:
-        noun: What messages call them, such as "images".
+        unit_name: What messages call them, such as "images".
         validation_option: With which some of them are split off for validation.
         positions: How many classes are told of each example; 1 for images.
         train: What is trained on.
@@ -23,7 +23,7 @@ class TrainingExamples:
         validation: The same, apart from both; or None.
     """
 
-    noun: ClassVar[str]
+    unit_name: ClassVar[str]
     validation_option: ClassVar[str]
     positions: Any = 1
     train: Any
@@ -31,22 +31,22 @@ class TrainingExamples:
     validation: Any
 
     @property
-    def judged(self) -> dict[str, Any]:
+    def eval_sets(self) -> dict[str, Any]:
         """The sets that are evaluated, by name."""
-        apart = {} if self.validation is None else {"validation": self.validation}
-        return {**apart, "test": self.test}
+        validation = {} if self.validation is None else {"validation": self.validation}
+        return {**validation, "test": self.test}
 
     def arrays(self, examples: Any) -> Any:
         """One of these sets, as the arrays that the devices are to hold."""
         raise NotImplementedError
 
     def load(
-        self, held: Any, indices: Array, keys: Array | None, dtype: DTypeLike
+        self, arrays: Any, indices: Array, keys: Array | None, dtype: DTypeLike
     ) -> tuple[Array, Array]:
         """The inputs and the targets of some examples.
 
         Args:
-            held: What `arrays` returned, on the devices; traced, as all that follows.
+            arrays: What `arrays` returned, on the devices; traced, as all that follows.
             indices: `[batch]`.
             keys: One for each example, from which its augmentation is drawn; None for evaluation,
                 where nothing is augmented.
@@ -70,11 +70,11 @@ def checksum(*arrays: np.ndarray) -> int:
     return total
 
 
-def count_of(held: Any) -> int:
+def count_of(arrays: Any) -> int:
     """How many examples there are in what `arrays` returned.
 
     >>> import jax.numpy as jnp
     >>> count_of({"labels": jnp.zeros(7)})
     7
     """
-    return int(jax.tree.leaves(held)[0].shape[0])
+    return int(jax.tree.leaves(arrays)[0].shape[0])

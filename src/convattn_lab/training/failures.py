@@ -4,7 +4,7 @@ import os
 import re
 from pathlib import Path
 
-LONGEST_REASON = 300  # characters; TensorStore's can be pages
+MAX_REASON_LENGTH = 300  # characters; TensorStore's can be pages
 
 
 class NonFiniteLoss(RuntimeError):
@@ -17,14 +17,14 @@ class NonFiniteLoss(RuntimeError):
 
     def __init__(self, problem: str, step: int, rate: float, saved: int | None) -> None:
         self.step, self.saved = step, saved
-        kept = (
+        hint = (
             f"the newest checkpoint is that of step {saved}, when all was finite"
             if saved is not None
             else "no checkpoint was written before"
         )
         super().__init__(
             f"{problem} at learning rate {rate:.3g}; try a lower learning_rate, a longer warmup, "
-            f"or, with bfloat16, compute_dtype=float32. Nothing of it was saved: {kept}"
+            f"or, with bfloat16, compute_dtype=float32. Nothing of it was saved: {hint}"
         )
 
 
@@ -37,8 +37,8 @@ class CheckpointNotWritten(OSError):
 
     def __init__(self, folder: Path, problem: Exception) -> None:
         code = re.search(r"os_error_code='(\d+)'", str(problem))  # TensorStore's, among its paths
-        said = os.strerror(int(code[1])) if code else getattr(problem, "strerror", None)
-        reason = said or first_line(problem)
+        message = os.strerror(int(code[1])) if code else getattr(problem, "strerror", None)
+        reason = message or first_line(problem)
         super().__init__(
             f"a checkpoint could not be written into {folder} ({reason}); see whether the disk "
             "is full or the folder read-only, then resume: the newest whole checkpoint still stands"
@@ -48,7 +48,7 @@ class CheckpointNotWritten(OSError):
 def first_line(problem: Exception) -> str:
     """The first line of what an exception says, cut if it is long; or its type."""
     lines = str(problem).strip().splitlines() or [type(problem).__name__]
-    return lines[0][:LONGEST_REASON]
+    return lines[0][:MAX_REASON_LENGTH]
 
 
 class NoWholeCheckpoint(ValueError):

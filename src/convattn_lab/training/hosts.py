@@ -58,10 +58,10 @@ def start_processes(
     Traceback (most recent call last):
     ValueError: coordinator='here', but expected HOST:PORT, such as 10.0.0.1:8476
     """
-    given: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     if (coordinator, processes, process) != (None, None, None):
         check_processes(coordinator, processes, process)
-        given = {
+        options = {
             "coordinator_address": coordinator,
             "num_processes": processes,
             "process_id": process,
@@ -71,7 +71,7 @@ def start_processes(
     jax.config.update("jax_enable_preemption_service", False)
     try:
         jax.distributed.initialize(
-            **given, initialization_timeout=patience, heartbeat_timeout_seconds=HEARTBEAT
+            **options, initialization_timeout=patience, heartbeat_timeout_seconds=HEARTBEAT
         )
     except (RuntimeError, ValueError) as problem:  # also JaxRuntimeError
         raise ValueError(

@@ -40,7 +40,7 @@ class TrainingImages(TrainingExamples):
     augmentation: Augmentation | None = None
     resize: int | None = None
 
-    noun: ClassVar[str] = "images"
+    unit_name: ClassVar[str] = "images"
     validation_option: ClassVar[str] = "--images.validation"
 
     def __post_init__(self) -> None:
@@ -54,12 +54,12 @@ class TrainingImages(TrainingExamples):
         return DeviceImages(examples.images, labels)  # type: ignore[arg-type]
 
     def load(
-        self, held: DeviceImages, indices: Array, keys: Array | None, dtype: DTypeLike
+        self, arrays: DeviceImages, indices: Array, keys: Array | None, dtype: DTypeLike
     ) -> tuple[Array, Array]:
         """A batch, normalised; augmented if there are keys."""
         augmented = None if keys is None else self.augmentation
         how = {"resize": self.resize, "classes": len(self.train.class_names)}
-        return load_batch(held, indices, keys, self.mean, self.std, augmented, dtype, **how)
+        return load_batch(arrays, indices, keys, self.mean, self.std, augmented, dtype, **how)
 
     def identity(self) -> dict[str, Any]:
         """The number and checksum of the images, their statistics, size and augmentation.
@@ -82,17 +82,17 @@ class TrainingImages(TrainingExamples):
 def predicted_classes(model: nnx.Module, images: TrainingImages) -> Int[np.ndarray, "images"]:
     """The class of each test image: the first with the largest logit."""
     count, (graph, state) = len(images.test), nnx.split(model)
-    held, batch = jax.device_put(images.arrays(images.test)), min(BATCH, count)
+    arrays, batch = jax.device_put(images.arrays(images.test)), min(BATCH, count)
 
     @jax.jit
-    def some(state: nnx.State, held: DeviceImages, first: Array) -> Array:
+    def some(state: nnx.State, arrays: DeviceImages, first: Array) -> Array:
         indices = (first + jnp.arange(batch)) % count
-        inputs, _ = images.load(held, indices, None, jnp.float32)
+        inputs, _ = images.load(arrays, indices, None, jnp.float32)
         return jnp.argmax(nnx.merge(graph, state)(inputs), axis=-1)
 
     starts = range(0, count, batch)
-    found = [np.asarray(some(state, held, jnp.asarray(start))) for start in starts]
-    return np.concatenate(found)[:count]
+    classes = [np.asarray(some(state, arrays, jnp.asarray(start))) for start in starts]
+    return np.concatenate(classes)[:count]
 
 
 def test_accuracy(model: nnx.Module, images: TrainingImages) -> float:

@@ -16,7 +16,7 @@ Kinds = Mapping[str, Any]  # of fields: str, int, float (integers, too), list, d
 
 
 def require_kinds(
-    found: Mapping[str, Any], kinds: Kinds, where: object, required: Sequence[str] = ()
+    content: Mapping[str, Any], kinds: Kinds, where: object, required: Sequence[str] = ()
 ) -> None:
     """Refuse what a file of a run cannot hold, such as a text for a number, or an infinite one.
 
@@ -27,14 +27,14 @@ def require_kinds(
 
     >>> require_kinds({"step": 3, "loss": 1}, {"step": int, "loss": float}, "metrics.jsonl")
     """
-    for name in (*required, *(name for name in kinds if name in found)):
-        kind, value = kinds[name], found.get(name)
+    for name in (*required, *(name for name in kinds if name in content)):
+        kind, value = kinds[name], content.get(name)
         fits = isinstance(value, kind) or (type(value) is int and isinstance(0.0, kind))
-        fits = fits and name in found and not isinstance(value, bool)
+        fits = fits and name in content and not isinstance(value, bool)
         if not fits or (type(value) is float and not isfinite(value)):
-            given = shown(value) if name in found else "missing"
+            text = shown(value) if name in content else "missing"
             raise ValueError(
-                f"{where}: {name} is {given}, but expected {getattr(kind, '__name__', kind)}; the "
+                f"{where}: {name} is {text}, but expected {getattr(kind, '__name__', kind)}; the "
                 "file was damaged, or written by another version: put back what was there, or take "
                 "another folder"
             )
@@ -52,7 +52,7 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     lines = read_file(path).decode(errors="replace").splitlines()
-    found = []
+    entries = []
     for number, line in enumerate(lines, 1):
         where = f"{path}, line {number}"
         try:
@@ -67,11 +67,11 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
                 f"{where} is {problem}, but expected the numbers of an epoch; the file was "
                 "damaged: remove the line, or take another run"
             )
-        judged = [name for name in read if name.endswith(("_loss", "_accuracy"))]
-        kinds = dict.fromkeys(judged, float | None) | {"step": int, "epoch": int}
+        scores = [name for name in read if name.endswith(("_loss", "_accuracy"))]
+        kinds = dict.fromkeys(scores, float | None) | {"step": int, "epoch": int}
         require_kinds(read, kinds, where, required=("step",))
-        found.append(read)
-    return found
+        entries.append(read)
+    return entries
 
 
 class MetricsLog:
@@ -88,8 +88,8 @@ class MetricsLog:
 
         path = self._path = folder / FILE_NAME
         os.close(open_inside(path))  # a link is refused before anything is read or replaced
-        kept = [line for line in read_metrics(folder) if line["step"] <= step]
-        write_inside(path, "".join(json.dumps(line) + "\n" for line in kept).encode())
+        lines = [line for line in read_metrics(folder) if line["step"] <= step]
+        write_inside(path, "".join(json.dumps(line) + "\n" for line in lines).encode())
         self._file = os.fdopen(open_inside(path), "a")
         # Each training session writes its own file, in the order of time, whatever the second. Not
         # with SummaryWriter: a thread writes for it, and its flush leaves out what that has not.

@@ -32,7 +32,9 @@ from convattn_lab.training.step import (
 )
 
 # XLA's CPU back end otherwise draws the numbers of every dropout first, and holds them.
-FRUGAL: dict[str, str | bool] = {"xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"}
+LOW_MEMORY: dict[str, str | bool] = {
+    "xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"
+}
 
 
 def compiler_options(platform: str) -> dict[str, str | bool] | None:
@@ -43,7 +45,7 @@ def compiler_options(platform: str) -> dict[str, str | bool] | None:
     >>> compiler_options("tpu") is None
     True
     """
-    return FRUGAL if platform == "cpu" else None
+    return LOW_MEMORY if platform == "cpu" else None
 
 
 @dataclass(frozen=True)
@@ -71,11 +73,11 @@ def compile_program(
         state, data: As they will be given, replicated over the mesh; nothing is used up.
         steps: Of an epoch.
     """
-    whole = replicated(mesh)
+    replication = replicated(mesh)
     count = count_of(data)
-    order = jax.jit(partial(order_of_epoch, count=count, steps=steps), out_shardings=whole)
+    order = jax.jit(partial(order_of_epoch, count=count, steps=steps), out_shardings=replication)
     step = make_step(recipe, steps)
-    example = jax.ShapeDtypeStruct((count,), jnp.int32, sharding=whole)
+    example = jax.ShapeDtypeStruct((count,), jnp.int32, sharding=replication)
     platform = mesh.devices.flat[0].platform
     looped = platform != "cpu" or not has_convolution(step, state, data, example)
     _, loss_of_step = jax.eval_shape(step, state, data, example)
@@ -88,8 +90,8 @@ def compile_program(
 
         return lax.fori_loop(0, count, body, (state, jnp.zeros(steps, loss_of_step.dtype)))
 
-    number = (jax.ShapeDtypeStruct((), jnp.int32, sharding=whole),) if looped else ()
-    program = jax.jit(loop if looped else step, donate_argnums=0, out_shardings=whole)
+    number = (jax.ShapeDtypeStruct((), jnp.int32, sharding=replication),) if looped else ()
+    program = jax.jit(loop if looped else step, donate_argnums=0, out_shardings=replication)
     call = program.lower(state, data, example, *number).compile(compiler_options(platform))
 
     def advance(
@@ -142,9 +144,9 @@ def compile_evaluation(
     @partial(jax.jit, out_shardings=replicated(mesh))
     def judge(state: TrainState, data: Any, first: Array) -> tuple[Array, Array]:
         model = nnx.merge(recipe.structure, state.parameters, state.statistics)
-        places = first + jnp.arange(batch_size)
-        counted = places < count_of(data)
-        indices = lax.with_sharding_constraint(places % count_of(data), recipe.batch)
+        numbers = first + jnp.arange(batch_size)
+        counted = numbers < count_of(data)
+        indices = lax.with_sharding_constraint(numbers % count_of(data), recipe.batch)
         inputs, targets = recipe.examples.load(data, indices, None, dtype)
         logits = model(inputs)
         losses = mean_over_positions(cross_entropy(logits, targets, 0.0))
@@ -154,9 +156,9 @@ def compile_evaluation(
 
     def evaluate(state: TrainState, data: Any) -> tuple[float, float]:
         count = count_of(data)
-        found = [judge(state, data, np.int32(n)) for n in range(0, count, batch_size)]
-        losses, right = zip(*jax.device_get(found), strict=True)
-        means = [float(np.sum(part, dtype=np.float64)) / count for part in (losses, right)]
+        totals = [judge(state, data, np.int32(n)) for n in range(0, count, batch_size)]
+        losses, right = zip(*jax.device_get(totals), strict=True)
+        means = [float(np.sum(values, dtype=np.float64)) / count for values in (losses, right)]
         return means[0], means[1]
 
     return evaluate

@@ -13,13 +13,13 @@ class TrainingProgress:
         steps: Of the whole run.
         console: Where to show it.
         completed: How many were done before.
-        noun: What the examples are called.
+        unit_name: What the examples are called.
     """
 
     def __init__(
-        self, steps: int, console: Console, completed: int = 0, noun: str = "images"
+        self, steps: int, console: Console, completed: int = 0, unit_name: str = "images"
     ) -> None:
-        self.console, self.noun = console, noun
+        self.console, self.unit_name = console, unit_name
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -38,13 +38,13 @@ class TrainingProgress:
 
     def epoch(self, line: dict[str, Any]) -> None:
         """An epoch has ended with these metrics."""
-        parts = [f"epoch {line['epoch']:>3}", f"loss {line['train_loss']:.3f}"]
-        parts.append(f"train {100 * line['train_accuracy']:.1f} %")
+        columns = [f"epoch {line['epoch']:>3}", f"loss {line['train_loss']:.3f}"]
+        columns.append(f"train {100 * line['train_accuracy']:.1f} %")
         for split in ("validation", "test"):
             if f"{split}_accuracy" in line:
-                parts.append(f"{split} {100 * line[f'{split}_accuracy']:.1f} %")
-        parts.append(f"{line['images_per_second']:.0f} {self.noun}/s")
-        self.console.print("  ".join(parts), highlight=False)
+                columns.append(f"{split} {100 * line[f'{split}_accuracy']:.1f} %")
+        columns.append(f"{line['images_per_second']:.0f} {self.unit_name}/s")
+        self.console.print("  ".join(columns), highlight=False)
 
     def __enter__(self) -> Self:
         self._bar.start()

@@ -41,8 +41,8 @@ def write_snapshot(folder: Path, epoch: int, arrays: dict[str, np.ndarray]) -> N
 
 def snapshot_epochs(folder: Path) -> list[int]:
     """The epochs of which there is a snapshot, in order; epoch 0 is before the first step."""
-    found = (NAME.fullmatch(path.name) for path in (folder / FOLDER).glob("epoch-*.npz"))
-    return sorted(int(match[1]) for match in found if match)
+    matches = (NAME.fullmatch(path.name) for path in (folder / FOLDER).glob("epoch-*.npz"))
+    return sorted(int(match[1]) for match in matches if match)
 
 
 def read_snapshot(folder: Path, epoch: int) -> dict[str, np.ndarray]:

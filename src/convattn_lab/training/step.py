@@ -123,8 +123,8 @@ def make_step(
         return jnp.mean(losses), (nnx.state(model, nnx.Not(nnx.Param)), correct)
 
     def step(state: TrainState, data: Any, order: Array) -> tuple[TrainState, Array]:
-        place, epoch = state.step % steps, state.step // steps
-        indices = lax.dynamic_slice(order, (place * size,), (size,))
+        index, epoch = state.step % steps, state.step // steps
+        indices = lax.dynamic_slice(order, (index * size,), (size,))
         indices = lax.with_sharding_constraint(indices, recipe.batch)
         keys = example_keys(root_key(state, PICTURES), epoch, indices)
         inputs, targets = recipe.examples.load(data, indices, keys, dtype)
@@ -134,7 +134,7 @@ def make_step(
             state.parameters, state.statistics, inputs, targets, key
         )
         updates, optimizer = recipe.optimizer.update(gradient, state.optimizer, state.parameters)
-        begins = place == 0
+        begins = index == 0
         return replace(
             state,
             parameters=optax.apply_updates(state.parameters, updates),

@@ -84,21 +84,21 @@ def describe(value: Any, within: frozenset[int] = frozenset()) -> str:
         return f"array {array.dtype.name}{list(array.shape)} {content}"
     if id(value) in within:
         return "ring"
-    inner = functools.partial(describe, within=within | {id(value)})
+    nested = functools.partial(describe, within=within | {id(value)})
     kind = type(value).__qualname__
     if isinstance(value, functools.partial):
-        return f"partial[{inner(value.func)}, {inner(value.args)}, {inner(value.keywords)}]"
+        return f"partial[{nested(value.func)}, {nested(value.args)}, {nested(value.keywords)}]"
     if (name := getattr(value, "__qualname__", None)) is not None:
         cells = getattr(value, "__closure__", None) or ()
-        return name + (f"[{', '.join(inner(cell.cell_contents) for cell in cells)}]" * bool(cells))
+        return name + (f"[{', '.join(nested(cell.cell_contents) for cell in cells)}]" * bool(cells))
     if dataclasses.is_dataclass(value):
         compared = [field.name for field in dataclasses.fields(value) if field.compare]
-        return f"{kind}({inner({name: getattr(value, name) for name in compared})})"
+        return f"{kind}({nested({name: getattr(value, name) for name in compared})})"
     if isinstance(value, Mapping):
-        items = sorted(f"{inner(key)}: {inner(each)}" for key, each in value.items())
+        items = sorted(f"{nested(key)}: {nested(item)}" for key, item in value.items())
         return f"{kind}{{{', '.join(items)}}}"
     if isinstance(value, Set):
-        return f"{kind}{{{', '.join(sorted(inner(each) for each in value))}}}"
+        return f"{kind}{{{', '.join(sorted(nested(item) for item in value))}}}"
     if isinstance(value, Sequence):
-        return f"{kind}[{', '.join(inner(each) for each in value)}]"
+        return f"{kind}[{', '.join(nested(item) for item in value)}]"
     return kind

@@ -78,7 +78,7 @@ def train(
     *,
     console: Console | None = None,
     snapshot: Snapshot | None = None,
-    held: bool = False,
+    locked: bool = False,
 ) -> Outcome:
     """Train a model, or go on training it.
 
@@ -91,7 +91,7 @@ def train(
         folder: Of the run; checkpoints, metrics and snapshots go there.
         console: Where progress is shown; nowhere if not given.
         snapshot: A small summary of the model, kept at some epochs.
-        held: Whether the caller holds the lock of the folder already.
+        locked: Whether the caller holds the lock of the folder already.
 
     Raises:
         ValueError: `NonFiniteLoss`; `OtherModel` if the folder holds checkpoints of another model,
@@ -104,26 +104,28 @@ def train(
     check_examples(examples, settings)
     if console is None or not is_first():
         console = Console(quiet=True)
-    with nullcontext() if held or not is_first() else hold_folder(folder):
+    with nullcontext() if locked or not is_first() else hold_folder(folder):
         return _Session(settings, examples, model, folder, console, snapshot).run()
 
 
 def check_examples(examples: TrainingExamples, settings: TrainingSettings) -> None:
     """Refuse settings that these examples do not serve."""
-    noun = examples.noun
+    unit_name = examples.unit_name
     if len(examples.train) < settings.batch_size:
         raise ValueError(
             f"--training.batch-size {settings.batch_size}, but there are only "
-            f"{len(examples.train)} training {noun}; take a smaller batch"
+            f"{len(examples.train)} training {unit_name}; take a smaller batch"
         )
-    for name, part in examples.judged.items():
-        if not len(part):
-            raise ValueError(f"there are no {name} {noun}, but expected at least one to judge by")
-    if settings.select == "best" and "validation" not in examples.judged:
+    for name, eval_set in examples.eval_sets.items():
+        if not len(eval_set):
+            raise ValueError(
+                f"there are no {name} {unit_name}, but expected at least one to judge by"
+            )
+    if settings.select == "best" and "validation" not in examples.eval_sets:
         raise ValueError(
-            f"--training.select best chooses by validation {noun}, and none are split off; give "
-            f"{examples.validation_option} 0.1, or select last. Nothing is chosen by the test "
-            f"{noun}"
+            f"--training.select best chooses by validation {unit_name}, and none are split off; "
+            f"give {examples.validation_option} 0.1, or select last. Nothing is chosen by the test "
+            f"{unit_name}"
         )
 
 
@@ -133,12 +135,12 @@ def watch_signals() -> Iterator[list[int]]:
 
     Works in the main thread; elsewhere signals are left alone.
     """
-    seen: list[int] = []
+    received: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
-        if seen and number == signal.SIGINT:
+        if received and number == signal.SIGINT:
             raise KeyboardInterrupt
-        seen.append(number)
+        received.append(number)
 
     before = {}
     try:
@@ -147,7 +149,7 @@ def watch_signals() -> Iterator[list[int]]:
     except ValueError:  # not the main thread
         pass
     try:
-        yield seen
+        yield received
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -187,8 +189,9 @@ class _Session:
         self.mesh = data_mesh(settings.batch_size, settings.devices)
         self.recipe = Recipe(structure, optimizer, settings, examples, spread(self.mesh))
         self.data = place(examples.arrays(examples.train), self.mesh)
-        self.judged = {
-            name: place(examples.arrays(part), self.mesh) for name, part in examples.judged.items()
+        self.eval_sets = {
+            name: place(examples.arrays(eval_set), self.mesh)
+            for name, eval_set in examples.eval_sets.items()
         }
         batch = EVALUATION_BATCH - EVALUATION_BATCH % self.mesh.size or self.mesh.size
         self.evaluate = compile_evaluation(self.recipe, self.mesh, batch)
@@ -246,7 +249,7 @@ class _Session:
             signals = stack.enter_context(watch_signals())
             if is_first():
                 self.log = stack.enter_context(MetricsLog(self.folder, self.step))
-            how = (self.steps, self.console, self.step, self.examples.noun)
+            how = (self.steps, self.console, self.step, self.examples.unit_name)
             progress = stack.enter_context(TrainingProgress(*how))
             if self.step == 0:
                 self._take_snapshot(0)
@@ -265,7 +268,7 @@ class _Session:
                 self.state = self._best_state(self.state)
                 self.best_store.discard(self.best_store.steps()[1:])
             self.state = self._from_first(self.state)
-        loss, accuracy = self.evaluate(self.state, self.judged["test"])
+        loss, accuracy = self.evaluate(self.state, self.eval_sets["test"])
         return Outcome(
             "finished", self.step, self.steps, loss, accuracy, self.seconds, self._model()
         )
@@ -276,7 +279,7 @@ class _Session:
         """
         lengths = (self.state, self.data, self.steps_per_epoch)
         program = compile_program(self.recipe, self.mesh, *lengths)
-        saved, order, calls, spent, taken = time.monotonic(), program.order(self.state), 1, 0.0, 0
+        saved, order, calls, spent, steps = time.monotonic(), program.order(self.state), 1, 0.0, 0
         calls, _, stop = self._agree(calls, False, signals)
         while self.step < self.steps and not stop:
             left = self.steps_per_epoch - self.step % self.steps_per_epoch
@@ -288,12 +291,12 @@ class _Session:
             calls = max(1, min(self.steps_per_epoch, int(SECONDS_PER_CALL / passed * count)))
             if self.log is not None:
                 self.log.losses(self.step + 1, losses.tolist())
-            self.step, spent, taken = self.step + count, spent + passed, taken + count
+            self.step, spent, steps = self.step + count, spent + passed, steps + count
             progress.advanced(self.step, float(losses[-1]))
             due = time.monotonic() - saved >= 60 * self.settings.checkpoint_minutes
             if count == left:
-                line = self._end_epoch(taken * self.settings.batch_size / spent)
-                spent, taken = 0.0, 0
+                line = self._end_epoch(steps * self.settings.batch_size / spent)
+                spent, steps = 0.0, 0
                 if self.log is not None:
                     self.log.write(line)
                 progress.epoch(line)
@@ -306,9 +309,9 @@ class _Session:
 
     def _agree(self, calls: int, due: bool, signals: list[int]) -> tuple[int, bool, str | None]:
         """What the first process's clock says, and a signal that any process has got."""
-        said = gather(calls, due, signals[0] if signals else 0)
-        number = int(said[:, 2].max())
-        return int(said[0, 0]), bool(said[0, 1]), signal.Signals(number).name if number else None
+        votes = gather(calls, due, signals[0] if signals else 0)
+        number = int(votes[:, 2].max())
+        return int(votes[0, 0]), bool(votes[0, 1]), signal.Signals(number).name if number else None
 
     def _save(self) -> None:
         self._check_state()
@@ -361,8 +364,8 @@ class _Session:
             "learning_rate": float(self.rate(self.step - 1)),
         }
         if last or epoch % self.settings.evaluate_every == 0:
-            for name, part in self.judged.items():
-                loss, accuracy = self.evaluate(self.state, part)
+            for name, eval_set in self.eval_sets.items():
+                loss, accuracy = self.evaluate(self.state, eval_set)
                 line |= {f"{name}_loss": loss, f"{name}_accuracy": accuracy}
                 if not math.isfinite(loss):
                     after = f"the loss on the {name} images after step {self.step}"
@@ -381,5 +384,5 @@ class _Session:
             write_snapshot(self.folder, epoch, self.snapshot(self._model()))
 
     def _model(self) -> nnx.Module:
-        held = here((self.state.parameters, self.state.statistics))
-        return nnx.merge(self.recipe.structure, *held, copy=True)
+        state = here((self.state.parameters, self.state.statistics))
+        return nnx.merge(self.recipe.structure, *state, copy=True)

@@ -77,16 +77,16 @@ def check_conversion(
     """
     began = time.monotonic()
     inputs, _ = _first_images(images, images.test, count)
-    seen = deviation(one, two, inputs, conversion)
-    if not seen.passed:
-        raise ConversionFailed(failure(seen, conversion))
+    measured = deviation(one, two, inputs, conversion)
+    if not measured.passed:
+        raise ConversionFailed(failure(measured, conversion))
     before, after = (predicted_classes(model, images) for model in (one, two))
     labels = np.asarray(images.test.labels)
     batch = _first_images(images, images.train, training.batch_size)
     gradients = gradient_norms(two, *batch, label_smoothing=training.label_smoothing)
     return ConversionReport(
         {**asdict(conversion), "heads": two.settings.heads, "ring": two.settings.ring},
-        seen_of(seen),
+        deviation_record(measured),
         {
             "images": len(images.test),
             "changed": int((before != after).sum()),
@@ -98,32 +98,32 @@ def check_conversion(
     )
 
 
-def seen_of(seen: ConversionDeviation) -> dict[str, Any]:
+def deviation_record(measured: ConversionDeviation) -> dict[str, Any]:
     """The figures of the check, for JSON."""
     return {
-        "images": len(seen.logits),
-        "passed": seen.passed,
-        "largest_logit": float(np.abs(seen.logits).max()),
-        "seen": seen.difference,
-        "bound": seen.bound,
-        "share": max(gap / bound if gap else 0.0 for gap, bound in seen.entries),
-        "layers": [asdict(layer) for layer in seen.layers],
+        "images": len(measured.logits),
+        "passed": measured.passed,
+        "largest_logit": float(np.abs(measured.logits).max()),
+        "seen": measured.difference,
+        "bound": measured.bound,
+        "share": max(gap / bound if gap else 0.0 for gap, bound in measured.entries),
+        "layers": [asdict(layer) for layer in measured.layers],
     }
 
 
-def failure(seen: ConversionDeviation, conversion: ConversionSettings) -> str:
+def failure(measured: ConversionDeviation, conversion: ConversionSettings) -> str:
     """What a failed check says."""
     layers = [
         f"layer {number} differs by up to {layer.share:.3g} times its bound"
-        for number, layer in enumerate(seen.layers, 1)
+        for number, layer in enumerate(measured.layers, 1)
         if not layer.share <= 1
     ]
-    outside = sum(not gap <= bound for gap, bound in seen.entries)
-    logits = [f"{outside} of {len(seen.entries)} logits are outside their bounds"] * bool(outside)
-    if not seen.entries:
-        logits = [f"there is no bound on the logits, for {seen.without_rule}"]
-    if seen.changed:
-        logits.append(f"{', '.join(seen.changed)} changed, which should be kept")
+    above = sum(not gap <= bound for gap, bound in measured.entries)
+    logits = [f"{above} of {len(measured.entries)} logits are outside their bounds"] * bool(above)
+    if not measured.entries:
+        logits = [f"there is no bound on the logits, for {measured.without_rule}"]
+    if measured.changed:
+        logits.append(f"{', '.join(measured.changed)} changed, which should be kept")
     how = f"M = {conversion.logit}" if conversion.kind == "limit" else f"ε = {conversion.leak}"
     return (
         f"the converted network ({conversion.kind}, {how}) is not the one that was trained: "
@@ -142,9 +142,9 @@ def in_float32(settings: TrainingSettings) -> TrainingSettings:
 
 
 def _first_images(
-    images: TrainingImages, part: Images, count: int
+    images: TrainingImages, split: Images, count: int
 ) -> tuple[Float[Array, "batch height width channels"], Int[Array, "batch"]]:
     """The first images of a part, normalised, in float32; and their labels."""
-    held = jax.device_put(images.arrays(part))
-    indices = jnp.arange(min(count, len(part)))
-    return images.load(held, indices, None, jnp.float32)
+    arrays = jax.device_put(images.arrays(split))
+    indices = jnp.arange(min(count, len(split)))
+    return images.load(arrays, indices, None, jnp.float32)

@@ -13,7 +13,7 @@ from convattn.data.datasets import Dataset
 from convattn.files import hold_folder
 from convattn.nnx.vision_transformer.model import VisionTransformer
 from convattn_lab.analysis.restored_run import restore_run
-from convattn_lab.runs.active_run import check_folder
+from convattn_lab.runs.active_run import check_directory
 from convattn_lab.runs.directory import CONFIG, CONVERSION, RunDirectory
 from convattn_lab.runs.images import make_model
 from convattn_lab.settings import to_json
@@ -53,19 +53,19 @@ def read_phase_one(path: Path) -> PhaseOne:
             f"with it first: python experiments/cifar.py --resume {path}"
         )
     run = restore_run(path)
-    found = run.model
-    if not isinstance(found, VisionTransformer) or found.settings.mixing != "convolution":
+    trained = run.model
+    if not isinstance(trained, VisionTransformer) or trained.settings.mixing != "convolution":
         raise ValueError(
-            f"{path} trained a {type(found).__name__}, but expected one whose tokens are mixed by "
-            "convolutions: model.mixing=convolution"
+            f"{path} trained a {type(trained).__name__}, but expected one whose tokens are mixed "
+            "by convolutions: model.mixing=convolution"
         )
     training = in_float32(run.settings.training)
     model: Any = make_model(replace(run.settings, training=training), run.dataset)
-    nnx.update(model, nnx.state(found, nnx.Param))
+    nnx.update(model, nnx.state(trained, nnx.Param))
     source = {
         "config": json.loads(json.dumps(to_json(run.settings))),
         "result": result,
-        "images_sha256": directory.read_facts()["images"]["sha256"],
+        "images_sha256": directory.read_metadata()["images"]["sha256"],
         "epochs": run.epoch,
     }
     return PhaseOne(model, run.dataset, run.images, source)
@@ -86,14 +86,14 @@ def begin_phase_two(
         ConversionFailed: If the check fails, and then nothing is written; `ValueError` for a folder
             that holds something else, or a run that was converted from another one.
     """
-    directory, wanted = RunDirectory(folder), settings.phase_two
-    check_folder(directory.path, wanted)
+    directory, settings_two = RunDirectory(folder), settings.phase_two
+    check_directory(directory.path, settings_two)
     if (folder / CONFIG).exists():
         _check_source(directory, one, settings.conversion)
         return None
     began, how = time.monotonic(), settings.conversion
-    rngs = nnx.Rngs(wanted.training.seed)  # by which W_K is drawn
-    model = transfer(one.model, wanted.model, how, rngs=rngs)  # type: ignore[arg-type]
+    rngs = nnx.Rngs(settings_two.training.seed)  # by which W_K is drawn
+    model = transfer(one.model, settings_two.model, how, rngs=rngs)  # type: ignore[arg-type]
     seconds = time.monotonic() - began
     report = check_conversion(
         one.model,

@@ -28,7 +28,11 @@ from convattn.networks.transformation.evaluation import Scope, Values
 from convattn.networks.transformation.local_error import INFLATION
 from convattn.networks.transformation.recording import Recording
 from convattn.nnx.vision_transformer.model import VisionTransformer
-from convattn_lab.two_phase.mixing_bound import attention_bound, convolution_rounding, wide_mixing
+from convattn_lab.two_phase.mixing_bound import (
+    attention_bound,
+    convolution_rounding,
+    float64_mixing,
+)
 from convattn_lab.two_phase.settings import ConversionSettings
 
 MIXING = "mixing "  # and the number of a layer: what its compiled part is called
@@ -83,8 +87,8 @@ class ConversionDeviation:
         """Whether every layer and every entry is within its bound, and nothing else changed."""
         finite = bool(np.isfinite(self.logits).all() and np.isfinite(self.other_logits).all())
         layers = all(layer.share <= 1 for layer in self.layers)
-        inside = bool(self.entries) and all(seen <= bound for seen, bound in self.entries)
-        return finite and layers and inside and not self.changed
+        within = bool(self.entries) and all(gap <= bound for gap, bound in self.entries)
+        return finite and layers and within and not self.changed
 
 
 def deviation(
@@ -115,22 +119,26 @@ def deviation(
     (True, True)
     """
     images = jnp.asarray(images)
-    for given in (one.dtype, two.dtype, images.dtype):
-        if given != jnp.float32:
+    for dtype in (one.dtype, two.dtype, images.dtype):
+        if dtype != jnp.float32:
             raise ValueError(
-                f"a network or the images are in {given}, but the bound is derived for float32; "
+                f"a network or the images are in {dtype}, but the bound is derived for float32; "
                 "make both networks with dtype='float32'"
             )
     tokens = one.embedded(images)
     changed = [*_changed_parameters(one, two)]
     if not bool((two.embedded(images) == tokens).all()):
         changed.append("the tokens")
-    held: Any = [layer.mixing for layer in one.layers]
-    recording = Mixings(held, [layer.mixing for layer in two.layers], conversion)
+    mixings: Any = [layer.mixing for layer in one.layers]
+    recording = Mixings(mixings, [layer.mixing for layer in two.layers], conversion)
     jaxpr = jax.make_jaxpr(_with_named_mixings(one))(tokens)
     (logits,) = recording.closed(jaxpr, [recording.argument(tokens)], Scope())
     bounds = recording.tape.bounds([logits])
-    pairs = () if isinstance(bounds, str) else zip(*(each.tolist() for each in bounds), strict=True)
+    pairs = (
+        ()
+        if isinstance(bounds, str)
+        else zip(*(numbers.tolist() for numbers in bounds), strict=True)
+    )
     return ConversionDeviation(
         np.asarray(logits.left),
         np.asarray(logits.right),
@@ -159,8 +167,8 @@ def _changed_parameters(one: VisionTransformer, two: VisionTransformer) -> list[
 def _with_named_mixings(model: VisionTransformer) -> Any:
     """The function from tokens to logits, each mixing a compiled part with a name."""
     model = nnx.clone(model)
-    held: Any = model.layers
-    for number, layer in enumerate(held):
+    layers: Any = model.layers
+    for number, layer in enumerate(layers):
         layer.mixing = NamedMixing(number, layer.mixing)
     graph, state = nnx.split(model)
 
@@ -217,16 +225,16 @@ class Mixings(Recording):
         """The convolution in one run, and attention in the other."""
         convolution, attention = self.convolutions[number], self.attentions[number]
         right = attention(tokens)
-        wrong = attention_bound(attention, convolution, tokens, self.conversion)
+        construction_error = attention_bound(attention, convolution, tokens, self.conversion)
         with jax.enable_x64(True):
-            wide = wide_mixing(convolution)
+            wide = float64_mixing(convolution)
             rounded = np.asarray(convolution_rounding(wide, jnp.asarray(tokens, jnp.float64)))
-        allowed = (wrong + rounded) * INFLATION
-        apart = np.abs(np.asarray(right, np.float64) - np.asarray(convolved.right, np.float64))
+        allowed = (construction_error + rounded) * INFLATION
+        abs_diff = np.abs(np.asarray(right, np.float64) - np.asarray(convolved.right, np.float64))
         with np.errstate(divide="ignore", invalid="ignore"):
-            shares = np.where(apart == 0, 0.0, apart / allowed)
+            fractions = np.where(abs_diff == 0, 0.0, abs_diff / allowed)
         self.layers.append(
-            LayerDeviation(float(apart.max()), float(allowed.max()), float(np.max(shares)))
+            LayerDeviation(float(abs_diff.max()), float(allowed.max()), float(np.max(fractions)))
         )
         result = Value(convolved.left, right, convolved.depends, convolved.loops)
         inputs = (convolved,) if convolved.differs else ()

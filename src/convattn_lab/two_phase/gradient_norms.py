@@ -68,9 +68,9 @@ def gradient_norms(
     >>> sorted(found), found["bias table"].parameters
     (['W_K', 'W_O', 'W_Q', 'W_V', 'bias table', 'rest'], 18)
     """
-    found = _loss_gradient(model, images, labels, label_smoothing)
+    gradient = _loss_gradient(model, images, labels, label_smoothing)
     groups: dict[str, list[np.ndarray]] = {name: [] for name in (*GROUPS, REST)}
-    for name, array in named_arrays(found).items():
+    for name, array in named_arrays(gradient).items():
         groups[group_of(name)].append(array.astype(np.float64).ravel())
     norms = {}
     for name, arrays in groups.items():

@@ -42,7 +42,7 @@ UNIT = unit_roundoff(jnp.float32)
 TINY = float(jnp.finfo(jnp.float32).tiny)
 
 
-def wide_mixing(mixing: ConvolutionMixing, border: str | None = None) -> ConvolutionMixing:
+def float64_mixing(mixing: ConvolutionMixing, border: str | None = None) -> ConvolutionMixing:
     """The same convolution in float64; call this, and it, under `jax.enable_x64(True)`.
 
     Args:
@@ -52,8 +52,8 @@ def wide_mixing(mixing: ConvolutionMixing, border: str | None = None) -> Convolu
     wide.dtype = np.dtype("float64")
     wide.precision = jax.lax.Precision.HIGHEST
     wide.border = mixing.border if border is None else border
-    for part in (wide.kernel, wide.bias):
-        part.set_value(part[...].astype(jnp.float64))
+    for parameter in (wide.kernel, wide.bias):
+        parameter.set_value(parameter[...].astype(jnp.float64))
     return wide
 
 
@@ -77,7 +77,7 @@ def attention_bound(
     if convolution.border == "zero" and conversion.border == "mean":
         with jax.enable_x64(True):
             wide = jnp.asarray(tokens, jnp.float64)
-            zeros, mean = (wide_mixing(convolution, border) for border in ("zero", "mean"))
+            zeros, mean = (float64_mixing(convolution, border) for border in ("zero", "mean"))
             moved = jnp.abs(zeros(wide) - mean(wide))
             small = convolution_rounding(zeros, wide) + convolution_rounding(mean, wide)
             distance = distance + np.asarray(moved + small * 2.0**-20)
@@ -95,13 +95,13 @@ def _distance_bound(
     kernel, bias = convolution.kernel[...], convolution.bias[...]
     images = unpatchify(jnp.asarray(tokens), patch_size)
     bare = convolution.border == "mean" or conversion.border == "mean"
-    given: dict[str, Any] = {"patch_size": patch_size, "encoding": "bias"}
+    options: dict[str, Any] = {"patch_size": patch_size, "encoding": "bias"}
     if conversion.kind == "limit":
-        layer = conv_to_attention(kernel, bias, form="limit", sharpness=conversion.logit, **given)
+        layer = conv_to_attention(kernel, bias, form="limit", sharpness=conversion.logit, **options)
         bound = saturation_error_bound(layer, images, border="none" if bare else "zeros")
     else:
         layer = conv_to_attention(
-            kernel, bias, form="exact", uniform_weight=conversion.leak, **given
+            kernel, bias, form="exact", uniform_weight=conversion.leak, **options
         )
         layer = replace(layer, ring=((0, 0), (0, 0))) if bare else layer
         bound = layer_error_bound(layer, images, majorant_of(layer, kernel, bias, images))
@@ -117,7 +117,7 @@ def convolution_rounding(
     n is K²C + 1; with means of N tokens at the border their roundings add, N + 2.
 
     Args:
-        mixing: In float64, see `wide_mixing`.
+        mixing: In float64, see `float64_mixing`.
     """
     kernel = mixing.kernel[...]
     terms = kernel.shape[0] * kernel.shape[1] * kernel.shape[2]
@@ -132,6 +132,6 @@ def convolution_rounding(
 def _magnitude_of(mixing: ConvolutionMixing) -> ConvolutionMixing:
     """The convolution with |W| and |b|."""
     positive = nnx.clone(mixing)
-    for part in (positive.kernel, positive.bias):
-        part[...] = jnp.abs(part[...])
+    for parameter in (positive.kernel, positive.bias):
+        parameter[...] = jnp.abs(parameter[...])
     return positive

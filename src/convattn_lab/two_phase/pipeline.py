@@ -16,7 +16,7 @@ import numpy as np
 from rich.console import Console
 
 from convattn.temporary import is_beside
-from convattn_lab.runs.active_run import check_folder
+from convattn_lab.runs.active_run import check_directory
 from convattn_lab.runs.directory import RunDirectory, read_json, write_json
 from convattn_lab.runs.launch import launch
 from convattn_lab.runs.settings import RunSettings
@@ -25,12 +25,12 @@ from convattn_lab.training.metrics import read_metrics
 from convattn_lab.two_phase.convert_run import PhaseOne, begin_phase_two, read_phase_one
 from convattn_lab.two_phase.settings import TwoPhaseSettings, two_phase_from_json
 
-PARTS = ("conversion", "check", "test", "gradients", "seconds")
+REPORTED = ("conversion", "check", "test", "gradients", "seconds")
 SETTINGS, SUMMARY, PHASE_ONE, PHASE_TWO = "two_phase.json", "summary.json", "phase1", "phase2"
 FINISHED, STOPPED = "finished", "stopped"
 
 
-def begin_folder(path: Path, kind: str, settings: Any, read: Callable[[Any], Any]) -> bool:
+def begin_directory(path: Path, kind: str, settings: Any, read: Callable[[Any], Any]) -> bool:
     """Make the folder of a file of settings, or find the same settings in it.
 
     Args:
@@ -53,7 +53,9 @@ def begin_folder(path: Path, kind: str, settings: Any, read: Callable[[Any], Any
                 f"{', '.join(changed)}); take another folder, or go on with it as it is"
             )
         return True
-    if folder.is_dir() and not all(is_beside(each.name, [path.name]) for each in folder.iterdir()):
+    if folder.is_dir() and not all(
+        is_beside(entry.name, [path.name]) for entry in folder.iterdir()
+    ):
         raise ValueError(
             f"{folder} is not empty and holds no {path.name}, so it is not the folder of a {kind}; "
             "take another one"
@@ -80,7 +82,7 @@ def run_two_phase(
             holds something else; and what `launch` raises.
     """
     console, path = console or Console(quiet=True), folder / SETTINGS
-    if not begin_folder(path, "pipeline", settings, two_phase_from_json):
+    if not begin_directory(path, "pipeline", settings, two_phase_from_json):
         write_json(path, {"settings": to_json(settings), "command": command})
     one, two = folder / PHASE_ONE, folder / PHASE_TWO
     console.print("[bold]phase one: convolution[/bold]")
@@ -92,14 +94,14 @@ def run_two_phase(
         if status == STOPPED:
             return None
     conversion = RunDirectory(two).read_conversion() or {}
-    found = {
+    summary = {
         "command": read_json(path)["command"],
         "phase_one": _phase_summary(RunDirectory(one)),
-        "conversion": {name: conversion[name] for name in PARTS},
+        "conversion": {name: conversion[name] for name in REPORTED},
         "phase_two": _phase_summary(RunDirectory(two)),
     }
-    write_json(folder / SUMMARY, found)
-    return found
+    write_json(folder / SUMMARY, summary)
+    return summary
 
 
 def train_converted(
@@ -140,7 +142,7 @@ def is_finished(settings: RunSettings, folder: Path) -> bool:
         ValueError: If the folder holds something else.
     """
     directory = RunDirectory(folder)
-    check_folder(folder, settings)
+    check_directory(folder, settings)
     result = directory.read_result()
     return result is not None and result["status"] == FINISHED
 

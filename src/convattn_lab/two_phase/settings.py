@@ -199,15 +199,15 @@ class ComparisonSettings:
         >>> ComparisonSettings().converted(1, "exact-0.1", "without").phase_two.training.warmup
         0.0
         """
-        given = self.pipeline.with_seed(seed)
-        warm = given.training_two.warmup if warmup == "with" else 0.0
+        pipeline = self.pipeline.with_seed(seed)
+        warm = pipeline.training_two.warmup if warmup == "with" else 0.0
         return replace(
-            given,
+            pipeline,
             conversion=CONVERSIONS[start],
-            training_two=replace(given.training_two, warmup=warm),
+            training_two=replace(pipeline.training_two, warmup=warm),
         )
 
-    def drawn(self, seed: int, warmup: str) -> RunSettings:
+    def random_start(self, seed: int, warmup: str) -> RunSettings:
         """A second phase that begins with random parameters, otherwise like that of the limit."""
         return self.converted(seed, "limit-40", warmup).phase_two
 
@@ -218,13 +218,13 @@ class ComparisonSettings:
         >>> settings.control(0, "only-attention").training.epochs
         600
         """
-        given = self.pipeline.with_seed(seed)
-        epochs = given.training_one.epochs + given.training_two.epochs
-        alone = given.phase_one
+        pipeline = self.pipeline.with_seed(seed)
+        epochs = pipeline.training_one.epochs + pipeline.training_two.epochs
+        alone = pipeline.phase_one
         if name == "only-attention":
             # It begins with random parameters, as the first phase does: it has that one's rate.
-            alone = replace(self.drawn(seed, "with"), training=given.training_one)
-        warm = given.training_one.warmup * given.training_one.epochs / epochs
+            alone = replace(self.random_start(seed, "with"), training=pipeline.training_one)
+        warm = pipeline.training_one.warmup * pipeline.training_one.epochs / epochs
         return replace(alone, training=replace(alone.training, epochs=epochs, warmup=warm))
 
 

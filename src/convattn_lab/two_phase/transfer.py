@@ -67,18 +67,18 @@ def convert_layer(
     >>> layer.heads, layer.encoding.values.shape, layer.ring
     (10, (10, 99), ((1, 1), (1, 1)))
     """
-    given: dict[str, Any] = (
+    options: dict[str, Any] = (
         {"form": "exact", "uniform_weight": conversion.leak}
         if conversion.kind == "exact"
         else {"form": "limit", "sharpness": conversion.logit}
     )
-    layer = conv_to_attention(kernel, bias, patch_size=patch_size, encoding="bias", **given)
+    layer = conv_to_attention(kernel, bias, patch_size=patch_size, encoding="bias", **options)
     keeps_zeros = border == "zero" and conversion.border == "kept"
     ring = layer.ring if keeps_zeros else ((0, 0), (0, 0))
-    place = TokenGrid(grid, ring)
+    token_grid = TokenGrid(grid, ring)
     encoding: Any = layer.encoding
-    table = encoding.shift_scores(place.shifts, place.number_of_keys)
-    shifts = tuple(map(tuple, place.shifts.tolist()))
+    table = encoding.shift_scores(token_grid.shifts, token_grid.number_of_keys)
+    shifts = tuple(map(tuple, token_grid.shifts.tolist()))
     return replace(layer, encoding=BiasEncoding(table, None, shifts), ring=ring)
 
 
@@ -124,9 +124,9 @@ rngs=nnx.Rngs(1))
             backend=phase_one.backend,
         )
     )
-    structure, wanted = nnx.split(shapes)
+    structure, shape_state = nnx.split(shapes)
     convolutions: list[Any] = [layer.mixing for layer in phase_one.layers]
-    begun: dict[tuple[Any, ...], Any] = dict(nnx.to_flat_state(nnx.state(phase_one, nnx.Param)))
+    source: dict[tuple[Any, ...], Any] = dict(nnx.to_flat_state(nnx.state(phase_one, nnx.Param)))
     mixed = [
         _converted_mixing(
             mixing.kernel[...],
@@ -138,17 +138,17 @@ rngs=nnx.Rngs(1))
         )
         for mixing in convolutions
     ]
-    if not all(bool(jnp.isfinite(part["output"]).all()) for part in mixed):
+    if not all(bool(jnp.isfinite(arrays["output"]).all()) for arrays in mixed):
         raise ValueError(
             "the output maps of a converted layer are not finite: the convolution is not, or is so "
             "large that the sums of the exact kind overflow; look at the first phase's losses"
         )
     filled = []
-    for path, shape in nnx.to_flat_state(wanted):
+    for path, shape in nnx.to_flat_state(shape_state):
         if "mixing" in path:
             array = mixed[int(str(path[1]))][str(path[-1])]
-        elif path in begun:
-            array = jnp.array(begun[path][...], copy=True)
+        elif path in source:
+            array = jnp.array(source[path][...], copy=True)
         else:  # a learned projection begins as the identity, where there was none before
             array = jnp.eye(*shape.shape) if len(shape.shape) == 2 else jnp.zeros(shape.shape)
         filled.append((path, shape.replace(array)))
@@ -170,20 +170,20 @@ def _converted_mixing(
     Args:
         settings: Of the convolution phase.
     """
-    given: Any = convert_layer(
+    layer: Any = convert_layer(
         kernel, bias, settings.patch_size, grid, conversion, border=settings.border
     )
-    heads, width, dtype = given.heads, given.output.shape[1], kernel.dtype
+    heads, width, dtype = layer.heads, layer.output.shape[1], kernel.dtype
     maps = (heads, width, width)
-    drawn = jax.random.normal(random_key, maps, dtype) if conversion.content == "key" else None
+    noise = jax.random.normal(random_key, maps, dtype) if conversion.content == "key" else None
     return {
         "query": jnp.zeros(maps, dtype),
-        "key": jnp.zeros(maps, dtype) if drawn is None else DEVIATION * drawn,
+        "key": jnp.zeros(maps, dtype) if noise is None else DEVIATION * noise,
         "value": jnp.tile(jnp.eye(width, dtype=dtype), (heads, 1, 1)),
-        "output": given.output,
+        "output": layer.output,
         **{f"{name}_bias": jnp.zeros(maps[:2], dtype) for name in ("query", "key", "value")},
-        "bias": given.bias,
-        "position_bias": given.encoding.values,
+        "bias": layer.bias,
+        "position_bias": layer.encoding.values,
     }
 
 

@@ -22,16 +22,16 @@ def run(tmp_path_factory) -> Path:
 
 @pytest.mark.slow
 def test_a_run_says_how_many_it_gets_right(run, capsys):
-    found = json.loads((run / "result.json").read_text())
-    assert found["test_pairs"] == 20
-    assert found["test_right"] == round(20 * found["test_accuracy"])
-    low, high = found["interval"]
-    z, share = 1.959963984540054, found["test_right"] / 20
+    result = json.loads((run / "result.json").read_text())
+    assert result["test_pairs"] == 20
+    assert result["test_right"] == round(20 * result["test_accuracy"])
+    low, high = result["interval"]
+    z, fraction = 1.959963984540054, result["test_right"] / 20
     for end in (low, high):  # Wilson's: the ends p solve (share - p)² = z² p(1 - p)/count
-        assert abs((share - end) ** 2 - z**2 * end * (1 - end) / 20) < 2.0**-45
-    assert low < share < high
+        assert abs((fraction - end) ** 2 - z**2 * end * (1 - end) / 20) < 2.0**-45
+    assert low < fraction < high
     assert main([*TINY, "--output-dir", str(run)]) == 0
-    assert f"right: {found['test_right']} of 20 test pairs" in capsys.readouterr().out
+    assert f"right: {result['test_right']} of 20 test pairs" in capsys.readouterr().out
 
 
 @pytest.mark.slow

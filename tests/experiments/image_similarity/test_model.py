@@ -17,7 +17,7 @@ OWN = replace(CROSS, attention="own", segments="none")
 JOINED = replace(CROSS, segments="concatenate", segment_features=2, scales=(1, 2))
 
 
-def made(settings: SimilaritySettings) -> SimilarityNetwork:
+def make_model(settings: SimilaritySettings) -> SimilarityNetwork:
     return SimilarityNetwork(settings, image_size=(8, 24), rngs=nnx.Rngs(0))
 
 
@@ -32,7 +32,7 @@ def features(model, images):
 
 def sees_the_other(settings: SimilaritySettings) -> bool:
     """Whether the features of x change where one pixel of z does."""
-    model, images = made(replace(settings, depth=1)), pictures()
+    model, images = make_model(replace(settings, depth=1)), pictures()
     before, _ = features(model, jnp.asarray(images))
     images[:, 4, 20] += 1
     after, other = features(model, jnp.asarray(images))
@@ -49,13 +49,13 @@ def test_only_cross_attention_lets_an_image_see_the_other():
 @pytest.mark.slow
 @pytest.mark.parametrize("settings", [JOINED, OWN], ids=["cross", "own"])
 def test_the_gradient_reaches_every_parameter(settings):
-    assert unreached(made(replace(settings, depth=1)), jnp.asarray(pictures())) == []
+    assert unreached(make_model(replace(settings, depth=1)), jnp.asarray(pictures())) == []
 
 
 @pytest.mark.slow
 def test_without_a_gap_the_filters_mix_the_images():
     """At equal parameters the gap changes the features: it keeps z's pixels out of x's filters."""
-    model, images = made(replace(CROSS, depth=1)), jnp.asarray(pictures())
+    model, images = make_model(replace(CROSS, depth=1)), jnp.asarray(pictures())
     assert model.layers[0].operator.gap == 1
     before, _ = features(model, images)
     model.layers[0].operator.gap = 0
@@ -75,13 +75,13 @@ def test_the_parameters_are_counted(kind):
         layer += heads * channels**2 + heads * 2 * columns
     total += 2 * layer + channels**2 + 2 * channels + 2
     total += 2 * channels if kind == "cross" else 0
-    assert parameter_count(nnx.eval_shape(lambda: made(settings))) == total
+    assert parameter_count(nnx.eval_shape(lambda: make_model(settings))) == total
 
 
 def test_pictures_that_are_no_pairs_are_refused():
     with pytest.raises(ValueError, match="expected an even width"):
         SimilarityNetwork(CROSS, image_size=(8, 15), rngs=nnx.Rngs(0))
     with pytest.raises(ValueError, match="expected an even width"):
-        made(OWN)(jnp.ones((1, 8, 15, 3)))
+        make_model(OWN)(jnp.ones((1, 8, 15, 3)))
     with pytest.raises(ValueError, match="expected 2: different, same"):
         SimilarityNetwork(CROSS, classes=10, image_size=(8, 16), rngs=nnx.Rngs(0))

@@ -17,23 +17,23 @@ def pictures(labels: list[int], side: int = 2) -> Images:
     """Images that are their own number everywhere."""
     count = len(labels)
     numbers = np.arange(count, dtype=np.uint8)[:, None, None, None]
-    whole = np.broadcast_to(numbers, (count, side, side, 3))
-    return Images(whole, np.array(labels, np.uint8), tuple("abcdefghij"))
+    pixels = np.broadcast_to(numbers, (count, side, side, 3))
+    return Images(pixels, np.array(labels, np.uint8), tuple("abcdefghij"))
 
 
 def faults(pairs: ImagePairs, rounds: int) -> list[str]:
     """What is wrong with pairs that should be balanced, labelled, and disjoint in each round."""
-    found, labels = [], pairs.images.labels
+    problems, labels = [], pairs.images.labels
     same = labels[pairs.members[:, 0]] == labels[pairs.members[:, 1]]
     if (same != (pairs.labels == SAME)).any():
-        found.append("label")
+        problems.append("label")
     if 2 * int(pairs.labels.sum()) != len(pairs):
-        found.append("balance")
-    for part in np.split(pairs.members, rounds):
-        if len(np.unique(part)) != part.size:
-            found.append("twice")
+        problems.append("balance")
+    for members in np.split(pairs.members, rounds):
+        if len(np.unique(members)) != members.size:
+            problems.append("twice")
             break
-    return found
+    return problems
 
 
 @pytest.mark.parametrize(("split", "rounds"), [("train", 3), ("test", 1)])
@@ -55,20 +55,21 @@ def test_half_of_the_pairs_are_of_one_class_and_none_share_an_image(split, round
 
 
 def test_no_image_is_both_trained_and_tested_on():
-    parts = (draw_pairs(load_cifar10_slice(split)) for split in ("train", "test"))
-    seen = [
-        {part.images.images[number].tobytes() for number in part.members.ravel()} for part in parts
+    splits = (draw_pairs(load_cifar10_slice(split)) for split in ("train", "test"))
+    contents = [
+        {pairs.images.images[number].tobytes() for number in pairs.members.ravel()}
+        for pairs in splits
     ]
-    assert [len(each) for each in seen] == [2000, 500]
-    assert not seen[0] & seen[1]
-    assert seen[0] & (seen[1] | {next(iter(seen[0]))})
+    assert [len(images) for images in contents] == [2000, 500]
+    assert not contents[0] & contents[1]
+    assert contents[0] & (contents[1] | {next(iter(contents[0]))})
 
 
 def test_the_same_seed_draws_the_same_pairs_for_ever():
     images = load_cifar10_slice("test")
 
-    def digest(**given) -> int:
-        return zlib.crc32(draw_pairs(images, **given).members.astype(np.int64).tobytes())
+    def digest(**options) -> int:
+        return zlib.crc32(draw_pairs(images, **options).members.astype(np.int64).tobytes())
 
     assert digest(rounds=2, seed=3) == digest(rounds=2, seed=3) == STORED
     assert digest(rounds=2, seed=4) != STORED
@@ -93,15 +94,15 @@ def test_classes_of_unequal_size_are_paired_while_that_is_possible():
 
 def training(**changes) -> TrainingPairs:
     pairs = draw_pairs(pictures([0, 1] * 6, side=4), seed=1)
-    given = TrainingPairs(pairs, pairs, np.full(3, 0.5), np.full(3, 0.5))
-    return replace(given, **changes)
+    examples = TrainingPairs(pairs, pairs, np.full(3, 0.5), np.full(3, 0.5))
+    return replace(examples, **changes)
 
 
 def test_the_first_image_is_on_the_left_and_the_second_on_the_right():
     examples = training()
-    held = jax.device_put(examples.arrays(examples.train))
+    arrays = jax.device_put(examples.arrays(examples.train))
     chosen = np.array([2, 0])
-    images, labels = examples.load(held, chosen, None, "float32")
+    images, labels = examples.load(arrays, chosen, None, "float32")
     assert images.shape == (2, 4, 8, 3)
     numbers = np.rint((np.asarray(images) + 1) * 127.5).astype(int)
     members = examples.train.members[chosen]
@@ -117,10 +118,10 @@ def test_each_image_of_a_pair_is_augmented_by_itself():
     images = Images(noise, np.array([0, 1, 0, 1], np.uint8), ("a", "b"))
     twice = ImagePairs(images, np.stack([np.arange(4)] * 2, axis=1), np.ones(4, np.uint8))
     examples = training(train=twice, augmentation=Augmentation(3, True))
-    held = jax.device_put(examples.arrays(twice))
+    arrays = jax.device_put(examples.arrays(twice))
     keys = jax.random.split(jax.random.key(0), 4)
-    augmented, _ = examples.load(held, np.arange(4), keys, "float32")
-    plain, _ = examples.load(held, np.arange(4), None, "float32")
+    augmented, _ = examples.load(arrays, np.arange(4), keys, "float32")
+    plain, _ = examples.load(arrays, np.arange(4), None, "float32")
     assert (np.asarray(plain[:, :, :8]) == np.asarray(plain[:, :, 8:])).all()
     differs = (np.asarray(augmented[:, :, :8]) != np.asarray(augmented[:, :, 8:])).any(
         axis=(1, 2, 3)

@@ -33,35 +33,35 @@ def noise(monkeypatch) -> Dataset:
     monkeypatch.setattr(trials.CIFAR, "epochs", {IMAGES: 2})
     rng, classes = np.random.default_rng(0), tuple("abcdefghij")
 
-    def part(count: int) -> Images:
+    def random_images(count: int) -> Images:
         pixels = rng.integers(256, size=(count, 16, 16, 3), dtype=np.uint8)
         return Images(pixels, (np.arange(count) % 10).astype(np.uint8), classes)
 
-    return Dataset("noise", part(100), part(20))
+    return Dataset("noise", random_images(100), random_images(20))
 
 
 def test_a_stopped_run_ends_as_one_that_was_not(noise, tmp_path, monkeypatch):
     """Also where the initial parameters would be others now, as on another machine."""
     trial = Trial("mimetic", IMAGES, 1e-3, 0)
-    whole = run_trial(trial, noise, tmp_path / "whole", tmp_path / "whole.json")
-    calls, right = [], run.look
+    uninterrupted = run_trial(trial, noise, tmp_path / "whole", tmp_path / "whole.json")
+    calls, right = [], run.compute_metrics
 
-    def stopping(*given, **named):
-        calls.append(given)
+    def stopping(*args, **named):
+        calls.append(args)
         if len(calls) == 2:  # after the first epoch of two
             os.kill(os.getpid(), signal.SIGTERM)
-        return right(*given, **named)
+        return right(*args, **named)
 
     with monkeypatch.context() as patch:
-        patch.setattr(run, "look", stopping)
+        patch.setattr(run, "compute_metrics", stopping)
         where = tmp_path / "stopped", tmp_path / "stopped.json"
         assert run_trial(trial, noise, *where) is None
     assert not where[1].exists()
     monkeypatch.setitem(INITIALIZERS, "mimetic", INITIALIZERS["truncated normal"])
     resumed = run_trial(trial, noise, *where)
-    assert replace(resumed, seconds=0.0) == replace(whole, seconds=0.0)
-    assert [each.epoch for each in resumed.snapshots] == [0, 1, 2]
-    assert read_results(tmp_path) == {"stopped": resumed, "whole": whole}
+    assert replace(resumed, seconds=0.0) == replace(uninterrupted, seconds=0.0)
+    assert [snapshot.epoch for snapshot in resumed.snapshots] == [0, 1, 2]
+    assert read_results(tmp_path) == {"stopped": resumed, "whole": uninterrupted}
 
 
 def test_a_run_that_broke_off_before_a_checkpoint_keeps_its_initial_parameters(
@@ -72,11 +72,11 @@ def test_a_run_that_broke_off_before_a_checkpoint_keeps_its_initial_parameters(
         (tmp_path / "a", tmp_path / "a.json"),
     )
 
-    def breaking(*given, **named):
+    def breaking(*args, **named):
         raise RuntimeError("broken off")
 
     with monkeypatch.context() as patch:
-        patch.setattr(run, "look", breaking)
+        patch.setattr(run, "compute_metrics", breaking)
         with pytest.raises(RuntimeError, match="broken off"):
             run_trial(trial, noise, *where)
     monkeypatch.setitem(INITIALIZERS, "mimetic", INITIALIZERS["truncated normal"])
@@ -88,21 +88,21 @@ def test_a_run_that_broke_off_before_a_checkpoint_keeps_its_initial_parameters(
 
 
 def test_with_one_seed_all_initialisers_see_the_same_batches(noise, tmp_path, monkeypatch):
-    seen = []
+    recorded = []
 
     def caught(folder, settings, model, examples, *, initial, **named):
         training = settings.training
         state = initial_state(model, make_optimizer(training, 8), training.seed)[1]
         order = order_of_epoch(state, len(examples.train), 4).tolist()
         crops = jax.random.key_data(root_key(state, PICTURES)).tolist()
-        seen.append(((examples.identity(), order, crops), initial))
+        recorded.append(((examples.identity(), order, crops), initial))
         raise RuntimeError
 
     monkeypatch.setattr(run, "begin_run", caught)
     for name, seed in (("truncated normal", 1), ("convolution, filters", 1), ("mimetic", 2)):
         with pytest.raises(RuntimeError):
             run_trial(Trial(name, IMAGES, 1e-3, seed), noise, tmp_path / name, tmp_path / "x.json")
-    (usual, weights), (ours, others), (another, _) = seen
+    (usual, weights), (ours, others), (another, _) = recorded
     assert usual == ours
     assert all(one != two for one, two in zip(ours, another, strict=True))
     assert any(not np.array_equal(weights[name], others[name]) for name in weights)
@@ -119,20 +119,20 @@ def test_the_command_goes_on_past_runs_that_diverge_or_are_held(
     for name in [*INITIALIZERS][3:]:
         monkeypatch.delitem(INITIALIZERS, name)
     monkeypatch.setitem(INITIALIZERS, "mimetic", large)
-    first, diverging, held = (trial.name for trial in trials.quick())
+    first, diverging, locked = (trial.name for trial in trials.quick())
     words, folder = ["--quick", "--output-dir", str(tmp_path)], tmp_path / "quick"
     with hold_folder(folder / "runs" / first):
         assert main(words) == 0
-    said = capsys.readouterr().out
-    assert f"{first}: another process runs it" in said
-    assert f"{diverging}: diverged" in said
-    assert "runs of other processes: 1; repeat the command" in said
-    assert read_results(folder).keys() == {diverging, held}
+    output = capsys.readouterr().out
+    assert f"{first}: another process runs it" in output
+    assert f"{diverging}: diverged" in output
+    assert "runs of other processes: 1; repeat the command" in output
+    assert read_results(folder).keys() == {diverging, locked}
     assert read_results(folder)[diverging].snapshots[0].score_gradient is None
     times = {path: path.stat().st_mtime_ns for path in folder.glob("*.json")}
     assert main(words) == 0
     assert "1 diverged" in capsys.readouterr().out
-    assert read_results(folder).keys() == {first, diverging, held}
+    assert read_results(folder).keys() == {first, diverging, locked}
     assert all(path.stat().st_mtime_ns == time for path, time in times.items())
     assert main([*words, "--table"]) == 0
     assert (folder / "figures" / f"{IMAGES}.svg").exists()

@@ -15,7 +15,12 @@ from initialization_comparison.results import (
     read_results,
     write_result,
 )
-from initialization_comparison.run import initial_parameters, look, some_images, trial_images
+from initialization_comparison.run import (
+    compute_metrics,
+    initial_parameters,
+    some_images,
+    trial_images,
+)
 from initialization_comparison.table import (
     chosen_rates,
     draw_results,
@@ -37,7 +42,7 @@ from convattn.nnx.vision_transformer.state_dict import load_state_dict
 from convattn_lab.models.sizes import parameter_count
 from convattn_lab.runs.images import make_model
 
-SEEN = Snapshot(
+SNAPSHOT = Snapshot(
     epoch=0,
     distance=(0.5, 0.7),
     attention_distance=((1.0,), (3.0,)),
@@ -66,7 +71,7 @@ def result(accuracy, loss=1.0, *, sha256="a"):
         test_accuracy=accuracy,
         seconds=None if accuracy is None else 12.0,
         curve=(Epoch(epoch=1, train_loss=2.0, train_accuracy=0.2),)[: accuracy is not None],
-        snapshots=(SEEN, replace(SEEN, epoch=1))[: 1 + (accuracy is not None)],
+        snapshots=(SNAPSHOT, replace(SNAPSHOT, epoch=1))[: 1 + (accuracy is not None)],
     )
 
 
@@ -110,12 +115,12 @@ def test_the_digits_are_split_once_by_class(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn", SimpleNamespace(datasets=module))
     monkeypatch.setitem(sys.modules, "sklearn.datasets", module)
     monkeypatch.setattr(digits, "require", lambda name: None)
-    found = digits.read_digits()
-    assert len(found.train) + len(found.test) == 1797
-    assert np.ptp(np.bincount(found.test.labels)) <= 1
-    assert found.train.images.dtype == np.uint8
-    assert found.train.images.max() == 255
-    assert (found.train.images == found.train.images[..., :1]).all()
+    dataset = digits.read_digits()
+    assert len(dataset.train) + len(dataset.test) == 1797
+    assert np.ptp(np.bincount(dataset.test.labels)) <= 1
+    assert dataset.train.images.dtype == np.uint8
+    assert dataset.train.images.max() == 255
+    assert (dataset.train.images == dataset.train.images[..., :1]).all()
 
 
 def test_without_scikit_learn_its_extra_is_named(monkeypatch, tmp_path, capsys):
@@ -139,12 +144,12 @@ def test_the_network_has_as_many_parameters_as_the_plan_says():
 
 
 def test_the_range_of_pixels_holds_every_training_image(monkeypatch):
-    seen = []
-    monkeypatch.setitem(INITIALIZERS, "mimetic", lambda *given: seen.append(given[2]) or {})
+    ranges = []
+    monkeypatch.setitem(INITIALIZERS, "mimetic", lambda *args: ranges.append(args[2]) or {})
     trial, dataset = Trial("mimetic", 400, 1e-3, 3), read_dataset()
     images = trial_images(trial, dataset)
     initial_parameters(trial, make_model(trial.settings(2000), dataset), images)
-    low, high = seen[0]
+    low, high = ranges[0]
     pixels, _ = some_images(images, images.train, 400)
     # both are reached: there are black and white pixels; 2⁻²² for rounding to float32
     assert np.allclose(pixels.min(axis=(0, 1, 2)), low, rtol=2**-22)
@@ -155,13 +160,13 @@ def test_the_range_of_pixels_holds_every_training_image(monkeypatch):
 def test_ours_starts_near_a_convolution_and_the_usual_one_does_not():
     trial, dataset = Trial("convolution, filters", 400, 1e-3, 0), read_dataset()
     images = trial_images(trial, dataset)
-    seen = some_images(images, images.train, 8), some_images(images, images.validation, 8)
+    batches = some_images(images, images.train, 8), some_images(images, images.validation, 8)
     model = make_model(trial.settings(2000), dataset)
-    found = {}
+    metrics = {}
     for name in ("convolution, filters", "truncated normal"):
         load_state_dict(model, initial_parameters(replace(trial, initializer=name), model, images))
-        found[name] = look(model, *seen, heads=trials.NETWORK.heads)
-    ours, usual = found.values()
+        metrics[name] = compute_metrics(model, *batches, heads=trials.NETWORK.heads)
+    ours, usual = metrics.values()
     assert max(ours["distance"]) < 0.2
     assert min(usual["distance"]) > 0.9
     assert ours["score_gradient"] > 0
@@ -198,17 +203,17 @@ def test_differences_are_taken_seed_by_seed():
         for trial in compared
         if trial.initializer in gains
     }
-    found = {row.initializer: row for row in rows(results, compared)}
-    assert found.keys() == gains.keys()
-    assert found["mimetic"].gain == pytest.approx(0.1)
-    assert found["mimetic"].gain_half == pytest.approx(0, abs=1e-9)
-    assert found["mimetic"].half > 0.05
-    table = results_table([*found.values()])
+    by_name = {row.initializer: row for row in rows(results, compared)}
+    assert by_name.keys() == gains.keys()
+    assert by_name["mimetic"].gain == pytest.approx(0.1)
+    assert by_name["mimetic"].gain_half == pytest.approx(0, abs=1e-9)
+    assert by_name["mimetic"].half > 0.05
+    table = results_table([*by_name.values()])
     cells = [list(column.cells) for column in table.columns]
     assert cells[3] == ["40.0 ± 9.8", "50.0 ± 9.8"]
     assert cells[4] == ["–", "+10.0 ± 0.0"]
     assert cells[5:] == [["0.60 → 0.60"] * 2, ["2.0 → 2.0"] * 2, ["0.25"] * 2, ["12"] * 2]
-    draw_results([*found.values()], 1000)
+    draw_results([*by_name.values()], 1000)
 
 
 def test_a_run_that_diverged_counts_as_chance():
@@ -216,10 +221,10 @@ def test_a_run_that_diverged_counts_as_chance():
     results = dict(
         zip([trial.name for trial in compared], [result(0.5), result(None)], strict=True)
     )
-    found = rows(results, compared)
-    assert found[0].mean == pytest.approx(0.3)
-    assert list(results_table(found).columns[2].cells) == ["2\n1 diverged"]
-    draw_results(found, 1000)
+    table_rows = rows(results, compared)
+    assert table_rows[0].mean == pytest.approx(0.3)
+    assert list(results_table(table_rows).columns[2].cells) == ["2\n1 diverged"]
+    draw_results(table_rows, 1000)
 
 
 def test_intervals():
@@ -230,8 +235,8 @@ def test_intervals():
 
 def test_results_are_read_as_they_were_written(tmp_path):
     written = {"a": result(0.5), "b": result(None)}
-    for name, each in written.items():
-        write_result(tmp_path / f"{name}.json", each)
+    for name, content in written.items():
+        write_result(tmp_path / f"{name}.json", content)
     assert read_results(tmp_path) == written
     assert '"validation_loss":null' in (tmp_path / "b.json").read_text()
 

@@ -29,18 +29,18 @@ def symbols(text: bytes) -> np.ndarray:
 
 
 def test_unigrams_are_counted_with_one_added():
-    counts, given = Counter(TRAIN), b"abz"
-    expected = [-math.log2(Fraction(counts[b] + 1, len(TRAIN) + 256)) for b in given]
-    assert_within(unigram_bits(TRAIN, symbols(given)), expected, CLOSE)
+    counts, text = Counter(TRAIN), b"abz"
+    expected = [-math.log2(Fraction(counts[b] + 1, len(TRAIN) + 256)) for b in text]
+    assert_within(unigram_bits(TRAIN, symbols(text)), expected, CLOSE)
     with pytest.raises(AssertionError, match="too far"):
-        assert_within(unigram_bits(TRAIN + b"z", symbols(given)), expected, CLOSE)
+        assert_within(unigram_bits(TRAIN + b"z", symbols(text)), expected, CLOSE)
 
 
 def test_bigrams_are_counted_with_one_added():
     pairs, firsts = Counter(pairwise(TRAIN)), Counter(TRAIN[:-1])
-    given = [(ord("a"), ord("b")), (ord("b"), ord("r")), (ord("z"), ord("z")), (0, 255)]
-    expected = [-math.log2(Fraction(pairs[p] + 1, firsts[p[0]] + 256)) for p in given]
-    contexts, targets = np.array(given).T
+    bigrams = [(ord("a"), ord("b")), (ord("b"), ord("r")), (ord("z"), ord("z")), (0, 255)]
+    expected = [-math.log2(Fraction(pairs[p] + 1, firsts[p[0]] + 256)) for p in bigrams]
+    contexts, targets = np.array(bigrams).T
     assert_within(bigram_bits(TRAIN, contexts, targets), expected, CLOSE)
     with pytest.raises(AssertionError, match="too far"):
         assert_within(bigram_bits(TRAIN, targets, contexts), expected, CLOSE)
@@ -65,10 +65,10 @@ def test_a_byte_is_repeated_iff_some_run_through_it_is_in_the_training_part(trai
     expected = [
         any(
             text[start : start + run] in train
-            for start in range(max(0, place - run + 1), place + 1)
+            for start in range(max(0, position - run + 1), position + 1)
             if start + run <= len(text)
         )
-        for place in range(len(text))
+        for position in range(len(text))
     ]
     assert repeated_bytes(train, text, run).tolist() == expected
 

@@ -53,18 +53,18 @@ def test_the_model_beats_the_entropy_of_single_bytes(run, text):
 @pytest.mark.slow
 def test_the_bits_are_those_of_the_trainer(run):
     """Both are means of the same numbers, in two orders of float32 sums."""
-    found = result(run)
-    bits = found["test_bits_per_byte"]["model"]["mean"]
-    assert_within(bits, found["test_loss"] / math.log(2), 1e-5 * bits)
+    record = result(run)
+    bits = record["test_bits_per_byte"]["model"]["mean"]
+    assert_within(bits, record["test_loss"] / math.log(2), 1e-5 * bits)
 
 
 @pytest.mark.slow
 def test_the_record_says_what_was_read(run, text):
-    facts = json.loads((run / "run.json").read_text())
-    assert facts["data"]["bytes"] == len(text.read_bytes())
-    assert sum(facts["data"]["parts"].values()) == facts["data"]["bytes"]
-    assert facts["command"].startswith("python experiments/language.py --scales 1 ")
-    assert "--output-dir" not in facts["command"]
+    record = json.loads((run / "run.json").read_text())
+    assert record["data"]["bytes"] == len(text.read_bytes())
+    assert sum(record["data"]["parts"].values()) == record["data"]["bytes"]
+    assert record["command"].startswith("python experiments/language.py --scales 1 ")
+    assert "--output-dir" not in record["command"]
 
 
 @pytest.mark.slow
@@ -98,7 +98,7 @@ def test_a_text_that_changed_is_refused(text, tmp_path, capsys, monkeypatch):
     copy.write_bytes(text.read_bytes()[:3000])
     words = [*TINY, "--text.source", str(copy), "--output-dir", str(folder)]
 
-    def broken_off(*given, **named):
+    def broken_off(*args, **named):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:

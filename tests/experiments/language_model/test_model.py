@@ -19,7 +19,7 @@ TINY = LanguageModelSettings(scales=(1, 2), width=4, depth=1, key_features=3, in
 KINDS = {"attention": TINY, "convolution": replace(TINY, operator="convolution")}
 
 
-def made(settings: LanguageModelSettings, **options) -> LanguageModel:
+def make_model(settings: LanguageModelSettings, **options) -> LanguageModel:
     return LanguageModel(settings, classes=CLASSES, length=LENGTH, rngs=nnx.Rngs(0), **options)
 
 
@@ -44,64 +44,64 @@ class Ahead(nnx.Module):
 
 def leaks(model: LanguageModel) -> list[tuple[int, int]]:
     """Where a byte changes a logit before it: (the byte's place, the first logit's)."""
-    before, found = np.asarray(run(model, jnp.asarray(sequence()))), []
-    for place in range(LENGTH):
+    before, changes = np.asarray(run(model, jnp.asarray(sequence()))), []
+    for position in range(LENGTH):
         changed = sequence()
-        changed[0, place] = (changed[0, place] + 1) % CLASSES
+        changed[0, position] = (changed[0, position] + 1) % CLASSES
         after = np.asarray(run(model, jnp.asarray(changed)))
         differs = (after != before).any(axis=(0, 2))
-        assert differs[place]  # a model that sees nothing would leak nothing
-        if differs[:place].any():
-            found.append((place, int(np.argmax(differs))))
-    return found
+        assert differs[position]  # a model that sees nothing would leak nothing
+        if differs[:position].any():
+            changes.append((position, int(np.argmax(differs))))
+    return changes
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_byte_changes_no_logit_before_it(kind):
     """Not one bit of them."""
-    assert leaks(made(KINDS[kind])) == []
+    assert leaks(make_model(KINDS[kind])) == []
 
 
 @pytest.mark.slow
 def test_a_filter_that_is_padded_on_the_right_is_caught():
-    model = made(TINY)
+    model = make_model(TINY)
     model.layers[0].mixing = Ahead(TINY.width, nnx.Rngs(1))
-    assert leaks(model) == [(place, place - 1) for place in range(1, LENGTH)]
+    assert leaks(model) == [(position, position - 1) for position in range(1, LENGTH)]
 
 
 @pytest.mark.slow
 def test_attention_without_causality_is_caught():
-    model = made(TINY)
+    model = make_model(TINY)
     for scale in model.layers[0].mixing.scales:
         scale.causal = False
-    assert leaks(model) == [(place, 0) for place in range(1, LENGTH)]
+    assert leaks(model) == [(position, 0) for position in range(1, LENGTH)]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_gradient_reaches_every_parameter(kind):
-    assert unreached(made(KINDS[kind]), jnp.asarray(sequence())) == []
+    assert unreached(make_model(KINDS[kind]), jnp.asarray(sequence())) == []
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_parameters_are_counted(kind):
     settings = replace(KINDS[kind], depth=2, scales=(1, 2, 3))
-    width, inner, scales = settings.width, settings.inner, settings.scales
-    layer = 2 * width * inner + inner + width + 2 * 2 * width + len(scales) * width**2
+    width, hidden, scales = settings.width, settings.inner, settings.scales
+    layer = 2 * width * hidden + hidden + width + 2 * 2 * width + len(scales) * width**2
     for size in scales:
         if kind == "convolution":
             layer += size * width**2
         else:
             layer += 2 * (size * width * (width + 2 * 3) + width**2 + LENGTH)
     total = CLASSES * width + 2 * layer + 2 * width + CLASSES * width + CLASSES
-    assert parameter_count(nnx.eval_shape(lambda: made(settings))) == total
+    assert parameter_count(nnx.eval_shape(lambda: make_model(settings))) == total
 
 
 def test_dropout_draws_from_the_key_alone():
     import jax
 
-    model = made(replace(TINY, dropout=0.5, operator="convolution", scales=(1,)))
+    model = make_model(replace(TINY, dropout=0.5, operator="convolution", scales=(1,)))
     symbols, key = jnp.asarray(sequence()), jax.random.key(0)
     train = nnx.jit(lambda model, key: model(symbols, training=True, dropout_key=key))
     assert_equal(train(model, None), run(model, symbols))
@@ -113,4 +113,4 @@ def test_dropout_draws_from_the_key_alone():
 @pytest.mark.parametrize("symbols", [np.zeros((1, 2), np.float32), np.zeros(2, np.int32)])
 def test_other_inputs_are_refused(symbols):
     with pytest.raises(ValueError, match=r"expected integers of the shape \[batch, length\]"):
-        made(TINY)(symbols)
+        make_model(TINY)(symbols)

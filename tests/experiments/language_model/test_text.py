@@ -12,9 +12,9 @@ from language_model.training_text import TrainingText
 
 def test_the_parts_make_up_the_text():
     content = bytes(range(256)) * 5
-    parts = split_text(content, validation=0.25, test=0.125)
-    assert b"".join(parts) == content
-    assert [len(part) for part in parts] == [800, 320, 160]
+    splits = split_text(content, validation=0.25, test=0.125)
+    assert b"".join(splits) == content
+    assert [len(split) for split in splits] == [800, 320, 160]
     assert split_text(content, validation=0, test=0.5)[1] == b""
 
 
@@ -34,8 +34,8 @@ def test_every_byte_but_the_first_is_predicted_once():
 def test_targets_are_the_bytes_after_the_inputs():
     windows = windows_of(bytes(range(100)), 9)
     text = TrainingText(windows, windows)
-    held = jnp.asarray(text.arrays(text.train))
-    inputs, targets = text.load(held, np.array([3, 0]), None, "float32")
+    arrays = jnp.asarray(text.arrays(text.train))
+    inputs, targets = text.load(arrays, np.array([3, 0]), None, "float32")
     assert inputs.shape == targets.shape == (2, text.positions)
     assert inputs.dtype == "int32"
     assert (np.asarray(targets) == np.asarray(inputs) + 1).all()
@@ -55,7 +55,7 @@ def test_other_windows_have_another_identity():
 def test_the_bundled_text_is_named_with_the_version_of_python():
     text = read_text()
     assert text.name.startswith("pydoc_data.topics of Python 3.")
-    assert text.facts()["sha256"] == hashlib.sha256(text.content).hexdigest()
+    assert text.metadata()["sha256"] == hashlib.sha256(text.content).hexdigest()
     assert text.content.decode().count("\n") > 1000
 
 

@@ -47,20 +47,20 @@ def test_the_plan():
 def test_the_network_compiles_into_the_vision_transformer_of_the_plan():
     cnn = SmallCNN(10, nnx.Rngs(0))
     assert parameter_count(cnn) == 3_334
-    found = size(cnn, jax.ShapeDtypeStruct((1, 32, 32, 3), jnp.float32), patch_size=PATCH)
+    compiled_size = size(cnn, jax.ShapeDtypeStruct((1, 32, 32, 3), jnp.float32), patch_size=PATCH)
     settings = trials.NETWORK
-    assert (found.width, found.num_heads, found.head_dim) == (144, 9, 16)
+    assert (compiled_size.width, compiled_size.num_heads, compiled_size.head_dim) == (144, 9, 16)
     assert (settings.width, settings.heads, settings.head_width) == (144, 9, 16)
-    assert (found.blocks, found.hidden) == (settings.depth, settings.inner)
+    assert (compiled_size.blocks, compiled_size.hidden) == (settings.depth, settings.inner)
     model = make_model(trials.exact().settings(2_000), read_dataset())
-    assert parameter_count(model) == found.parameters == 521_722
+    assert parameter_count(model) == compiled_size.parameters == 521_722
 
 
 def test_few_test_images_are_named():
-    part = Images(np.zeros((10_000, 2, 2, 3), np.uint8), np.zeros(10_000, np.uint8), ("a",))
-    found = trials.with_few_tests(Dataset("CIFAR-10", part, part, "note"))
-    assert (len(found.train), len(found.test)) == (10_000, 2_000)
-    assert found.title == "CIFAR-10, 2,000 test images (note)"
+    images = Images(np.zeros((10_000, 2, 2, 3), np.uint8), np.zeros(10_000, np.uint8), ("a",))
+    reduced = trials.with_few_tests(Dataset("CIFAR-10", images, images, "note"))
+    assert (len(reduced.train), len(reduced.test)) == (10_000, 2_000)
+    assert reduced.title == "CIFAR-10, 2,000 test images (note)"
     assert trials.with_few_tests(read_dataset()) is not None
 
 
@@ -111,11 +111,11 @@ def test_gains_are_printed_seed_by_seed(capsys):
         results=[SimpleNamespace(snapshots=[shot, shot])] * 2,
     )
     print_networks({0: record(0, 0.41), 1: record(1, 0.43)}, [row], Console(width=200))
-    said = capsys.readouterr().out
-    assert "the CNN: 42.0 ±" in said
-    assert "trained on less before: +3.0 ±" in said
-    assert "trained on less the CNN: +2.0 ±" in said
-    assert "layer 2: 0.90 → 0.90" in said
+    output = capsys.readouterr().out
+    assert "the CNN: 42.0 ±" in output
+    assert "trained on less before: +3.0 ±" in output
+    assert "trained on less the CNN: +2.0 ±" in output
+    assert "layer 2: 0.90 → 0.90" in output
 
 
 @pytest.fixture
@@ -124,11 +124,11 @@ def noise(monkeypatch):
     monkeypatch.setattr(network, "EPOCHS", {40: 2})
     rng = np.random.default_rng(0)
 
-    def part(count):
+    def random_images(count):
         pixels = rng.integers(256, size=(count, 32, 32, 3), dtype=np.uint8)
         return Images(pixels, (np.arange(count) % 10).astype(np.uint8), tuple("abcdefghij"))
 
-    return Dataset("noise", part(100), part(20))
+    return Dataset("noise", random_images(100), random_images(20))
 
 
 @pytest.mark.slow
@@ -147,17 +147,17 @@ def test_a_compiled_start_is_measured_once_and_goes_on_after_a_signal(noise, tmp
         with pytest.raises(Stopped):
             starts(trial, model, images)
     assert not (tmp_path / "networks" / "0.json").exists()
-    found = starts(trial, model, images)
+    initial = starts(trial, model, images)
     usual = state_dict(model)
-    assert {name: array.shape for name, array in found.items()} == {
+    assert {name: array.shape for name, array in initial.items()} == {
         name: array.shape for name, array in usual.items()
     }
-    facts = read_networks(tmp_path)[0]
-    assert facts["compiled"]["within"]
-    assert facts["compiled, exact"]["same_class"] == 1.0
-    assert facts["compiled, exact"]["gradient"] > 1e6 * facts["compiled"]["gradient"]
+    record = read_networks(tmp_path)[0]
+    assert record["compiled"]["within"]
+    assert record["compiled, exact"]["same_class"] == 1.0
+    assert record["compiled, exact"]["gradient"] > 1e6 * record["compiled"]["gradient"]
     exact = starts(replace(trial, initializer="compiled, exact"), model, images)
-    weight, theirs = (each["blocks.0.norm1.weight"] for each in (found, exact))
+    weight, theirs = (parameters["blocks.0.norm1.weight"] for parameters in (initial, exact))
     assert (weight == 0).sum() == 2
     assert (theirs == 0).sum() == 0
     write = (tmp_path / "networks" / "0.json").stat().st_mtime_ns

@@ -44,25 +44,25 @@ def test_the_curves_of_both_phases_go_on_one_from_the_other(trained) -> None:
 def test_a_comparison_trains_each_way_once_and_makes_tables(trained, tmp_path, monkeypatch) -> None:
     folder, settings = trained
     shutil.copytree(folder / "phase1", tmp_path / "phase1")
-    few = ComparisonSettings(settings, (0,), ("exact-0.5", "random"), ("without",), True)
+    one_seed = ComparisonSettings(settings, (0,), ("exact-0.5", "random"), ("without",), True)
     real = comparison.train_once
     stopped = {"random-without": "stopped"}
 
-    def train(run, folder, *given):
+    def train(run, folder, *args):
         if folder.name.startswith("only"):
             raise NonFiniteLoss("the loss of step 1 is nan", 1, 0.1, None)
-        return stopped.pop(folder.name, None) or real(run, folder, *given)
+        return stopped.pop(folder.name, None) or real(run, folder, *args)
 
     monkeypatch.setattr(comparison, "train_once", train)
     (tmp_path / "out" / "seed-0").mkdir(parents=True)
-    write_json(tmp_path / "out" / "comparison.json", {"settings": to_json(few), "command": ""})
+    write_json(tmp_path / "out" / "comparison.json", {"settings": to_json(one_seed), "command": ""})
     (tmp_path / "phase1").rename(tmp_path / "out" / "seed-0" / "phase1")  # it goes on from there
-    assert compare_all(few, tmp_path / "out", command="compare it") is False
-    assert compare_all(few, tmp_path / "out", command="compare it") is True
+    assert compare_all(one_seed, tmp_path / "out", command="compare it") is False
+    assert compare_all(one_seed, tmp_path / "out", command="compare it") is True
     directory = ComparisonDirectory(tmp_path / "out")
     stored = read_json(tmp_path / "out" / "comparison.json")
-    assert comparison_from_json(stored["settings"]) == few
-    rows = {row["name"]: row for row in comparison_rows(few, directory)}
+    assert comparison_from_json(stored["settings"]) == one_seed
+    rows = {row["name"]: row for row in comparison_rows(one_seed, directory)}
     assert list(rows) == [
         "phase1",
         "exact-0.5-without",
@@ -75,12 +75,12 @@ def test_a_comparison_trains_each_way_once_and_makes_tables(trained, tmp_path, m
     assert rows["exact-0.5-without"]["converted"]["mean"] == first
     assert rows["random-without"]["converted"]["mean"] is None
     assert rows["only-attention"]["accuracy"]["count"] == 0  # it diverged
-    (gradients,) = gradient_rows(few, directory)
+    (gradients,) = gradient_rows(one_seed, directory)
     assert gradients["groups"]["W_K"]["zeros"] == [10 * 48 * 49]
     text = markdown(list(rows.values()), [gradients], 1)
     assert "| exact, ε = 0.5 | without |" in text
     assert "0 exactly" in text
-    pictures = draw_comparison(few, directory)
+    pictures = draw_comparison(one_seed, directory)
     assert [path.name for path in pictures[::2]] == [
         "figure2-loss.png",
         "figure2-accuracy.png",
@@ -89,8 +89,8 @@ def test_a_comparison_trains_each_way_once_and_makes_tables(trained, tmp_path, m
     ]
     run = RunDirectory(directory.run(0, "exact-0.5-without")).read_settings()
     assert run.training.warmup == 0
-    drawn = RunDirectory(directory.run(0, "random-without"))
-    assert (drawn.read_settings().model.heads, drawn.read_initial()) == (9, None)
-    other = replace(few, pipeline=replace(settings, check_images=1))
+    random_run = RunDirectory(directory.run(0, "random-without"))
+    assert (random_run.read_settings().model.heads, random_run.read_initial()) == (9, None)
+    other = replace(one_seed, pipeline=replace(settings, check_images=1))
     with pytest.raises(ValueError, match=r"other settings \(they differ in check_images\)"):
         compare_all(other, tmp_path / "out", command="")

@@ -6,8 +6,8 @@ import json
 from convattn_lab.accelerator.page import page
 from convattn_lab.accelerator.session import Ended, Session
 
-FACTS = dict.fromkeys(("jax", "jaxlib", "python", "convattn", "platform"), "1")
-FACTS |= {"backend": "gpu", "device": "Test <9000>", "devices": 2, "memory": 2**34}
+ENVIRONMENT = dict.fromkeys(("jax", "jaxlib", "python", "convattn", "platform"), "1")
+ENVIRONMENT |= {"backend": "gpu", "device": "Test <9000>", "devices": 2, "memory": 2**34}
 ROW = {
     **{"case": "resnet20", "side": 32, "features": 16, "contestant": "auto", "chose": "shift"},
     **{"skipped": None, "median_forward": 0.001, "median_backward": 0.002},
@@ -19,7 +19,7 @@ BENCH = {"peak": {"flops": 1e12, "bytes": 1e11}, "rows": [ROW, {"skipped": "too 
 
 def session(**stages):
     started = {"started": "2026-01-01T00:00:00+00:00", "minutes": 25.0}
-    return Session(FACTS, None, stages, [started])
+    return Session(ENVIRONMENT, None, stages, [started])
 
 
 def test_an_empty_session_has_a_page(tmp_path):

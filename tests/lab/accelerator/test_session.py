@@ -22,7 +22,7 @@ from convattn_lab.accelerator.session import (
 )
 from convattn_lab.accelerator.stages import STAGES, Stage, StageOptions
 
-FACTS = {"backend": "cpu", "device": "cpu", "devices": 1, "memory": None}
+ENVIRONMENT = {"backend": "cpu", "device": "cpu", "devices": 1, "memory": None}
 
 
 def stage(name, code, *, share=1.0, grace=1.0):
@@ -34,9 +34,9 @@ WRITES = "import sys, pathlib; pathlib.Path(sys.argv[1], 'ran').open('a').write(
 
 @pytest.fixture(autouse=True)
 def _probed(monkeypatch):
-    monkeypatch.setattr(session, "probed", lambda: dict(FACTS))
+    monkeypatch.setattr(session, "probed", lambda: dict(ENVIRONMENT))
     monkeypatch.setattr(session, "RESERVE", 0.0)
-    monkeypatch.setattr(session, "LEAST", 0.0)
+    monkeypatch.setattr(session, "MIN_SECONDS", 0.0)
 
 
 def run(folder, *stages, minutes=1.0, data=None):
@@ -105,7 +105,7 @@ def test_who_does_not_listen_is_ended(tmp_path):
 
 
 def test_a_stage_is_not_begun_with_too_few_seconds(tmp_path, monkeypatch):
-    monkeypatch.setattr(session, "LEAST", 1000.0)
+    monkeypatch.setattr(session, "MIN_SECONDS", 1000.0)
     result, lines = run(tmp_path / "a", stage("one", WRITES))
     assert result.stages["one"] == Ended()
     assert "too few; the next session goes on with it" in lines[-1]
@@ -113,7 +113,7 @@ def test_a_stage_is_not_begun_with_too_few_seconds(tmp_path, monkeypatch):
 
 
 def test_a_lost_device_ends_the_session_and_keeps_what_was_done(tmp_path, monkeypatch):
-    answers = iter([dict(FACTS)])
+    answers = iter([dict(ENVIRONMENT)])
 
     def probed():
         try:
@@ -151,7 +151,7 @@ def test_other_folders_devices_and_images_are_refused(tmp_path, monkeypatch):
     run(tmp_path / "a", data=tmp_path / "one")
     with pytest.raises(UsageError, match=r"images: .*one, but now: the bundled ones"):
         run(tmp_path / "a")
-    monkeypatch.setattr(session, "probed", lambda: {**FACTS, "device": "another"})
+    monkeypatch.setattr(session, "probed", lambda: {**ENVIRONMENT, "device": "another"})
     with pytest.raises(UsageError, match="device: cpu, but now: another"):
         run(tmp_path / "a", data=tmp_path / "one")
 
@@ -176,7 +176,7 @@ def test_a_stage_ends_with_the_session_however_that_ends(tmp_path, number):
         "from convattn.cli.running import termination_raises\n"
         "from convattn_lab.accelerator import session\n"
         "from convattn_lab.accelerator.stages import Stage\n"
-        f"session.probed = lambda: {FACTS!r}\n"
+        f"session.probed = lambda: {ENVIRONMENT!r}\n"
         'code = \'import os, sys, time; open(sys.argv[1] + "/pid", "w").write(str(os.getpid())); '
         "time.sleep(60)'\n"
         "stage = Stage('one', 'one', lambda options: ['-c', code, str(options.folder)], 1.0, 1.0)\n"
@@ -197,16 +197,16 @@ def test_a_stage_ends_with_the_session_however_that_ends(tmp_path, number):
 
 
 def test_a_machine_whose_gpu_jax_does_not_know_is_told(tmp_path, monkeypatch):
-    facts = subprocess.CompletedProcess([], 0, json.dumps(FACTS) + "\n", "")
-    monkeypatch.setattr(probe.subprocess, "run", lambda *args, **options: facts)
+    process = subprocess.CompletedProcess([], 0, json.dumps(ENVIRONMENT) + "\n", "")
+    monkeypatch.setattr(probe.subprocess, "run", lambda *args, **options: process)
     monkeypatch.setattr(probe, "NVIDIA", tmp_path / "none")
     monkeypatch.delenv("JAX_PLATFORMS", raising=False)
-    assert probe.probed() == FACTS
+    assert probe.probed() == ENVIRONMENT
     (tmp_path / "none").write_text("")
     with pytest.raises(UsageError, match=r"pip install\s'jax\[cuda12\]'"):
         probe.probed()
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
-    assert probe.probed() == FACTS
+    assert probe.probed() == ENVIRONMENT
 
 
 def test_jax_that_does_not_start_is_told_in_a_line(monkeypatch):
@@ -218,5 +218,5 @@ def test_jax_that_does_not_start_is_told_in_a_line(monkeypatch):
 
 def test_shares_leave_time_for_training():
     """Whatever the others take, a third of the time is left for the last stage."""
-    assert math.prod(1 - each.share for each in STAGES[:-1]) > 0.15
+    assert math.prod(1 - stage.share for stage in STAGES[:-1]) > 0.15
     assert STAGES[-1].share == 1.0

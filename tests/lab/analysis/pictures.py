@@ -6,12 +6,12 @@ from xml.etree import ElementTree
 import matplotlib.image
 
 
-def svg_ids(path: Path, part: str) -> list[str]:
+def svg_ids(path: Path, text: str) -> list[str]:
     """The ids in an SVG file that contain a word."""
     return [
         result
         for node in ElementTree.parse(path).iter()
-        if part in (result := node.get("id") or "")
+        if text in (result := node.get("id") or "")
     ]
 
 

@@ -41,9 +41,9 @@ def write_run(
     images = {"name": name, "note": note, "train": 2000, "test": test_images}
     directory.write(RUN, {"images": {**images, "size": list(size), "classes": 10}})
     lines = []
-    for epoch, (accuracy, judged) in enumerate(zip(train, test, strict=True), 1):
+    for epoch, (accuracy, test_accuracy) in enumerate(zip(train, test, strict=True), 1):
         line = {"step": 20 * epoch, "epoch": epoch, "train_accuracy": accuracy}
-        lines.append(line if judged is None else {**line, "test_accuracy": judged})
+        lines.append(line if test_accuracy is None else {**line, "test_accuracy": test_accuracy})
     for line, accuracy in zip(lines, validation, strict=False):
         line["validation_accuracy"] = accuracy
     (path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -51,7 +51,7 @@ def write_run(
         result = {"status": "finished", "test_accuracy": test[-1], "test_images": test_images}
         directory.write(RESULT, result)
     if snapshots is None:
-        snapshots = {epoch: drawn_snapshot(model, epoch) for epoch in (0, 2, 4)}
+        snapshots = {epoch: random_snapshot(model, epoch) for epoch in (0, 2, 4)}
     for epoch, arrays in snapshots.items():
         write_snapshot(path, epoch, dict(arrays))
     return path
@@ -61,14 +61,20 @@ def write_pruning(path: Path, **changes: Any) -> Path:
     """Say of a run that it was pruned."""
     source = {"config": to_json(RunSettings()), "result": {}, "images_sha256": ""}
     thresholds = {"largest": 1e-5, "condition": 1e5}
-    kept = [[1, 3, 4], [2, 3]]
-    parts = {"removed": [1, 1], "epochs_before": 300, "before": 0.3, "pruned": 0.05, "after": None}
-    content = {"source": source, "thresholds": thresholds, "kept": kept, **parts, **changes}
+    remaining = [[1, 3, 4], [2, 3]]
+    numbers = {
+        "removed": [1, 1],
+        "epochs_before": 300,
+        "before": 0.3,
+        "pruned": 0.05,
+        "after": None,
+    }
+    content = {"source": source, "thresholds": thresholds, "kept": remaining, **numbers, **changes}
     RunDirectory(path).write(PRUNING, content)
     return path
 
 
-def drawn_snapshot(
+def random_snapshot(
     model: EncoderSettings | ResNetSettings, seed: int, tokens: tuple[int, int] = TOKENS
 ) -> dict[str, np.ndarray]:
     """What a run keeps of its attention; the scores follow from centres and roots."""

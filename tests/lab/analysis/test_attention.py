@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from comparison import assert_equal, assert_within, gamma
 from lab.analysis.pictures import png_pixels, svg_ids, svg_text
-from lab.analysis.synthetic_runs import TINY, drawn_snapshot
+from lab.analysis.synthetic_runs import TINY, random_snapshot
 from lab.models.oracle import scores
 from lab.models.tiny import filled
 
@@ -44,7 +44,7 @@ def test_position_maps_are_those_of_the_snapshot(stored_run) -> None:
     assert [layer.shape for layer in maps] == [(3, 4, 5), (2, 4, 5)]
     for number, layer in enumerate(maps, 1):
         assert_equal(
-            layer, query_attention(drawn_snapshot(TINY, 4)[f"layer{number}.scores"], QUERY)
+            layer, query_attention(random_snapshot(TINY, 4)[f"layer{number}.scores"], QUERY)
         )
 
 
@@ -84,15 +84,15 @@ def test_a_query_outside_the_image_is_refused(model, stored_run) -> None:
 
 def test_the_picture_has_a_map_and_a_query_for_every_head(tmp_path) -> None:
     maps = [np.full((3, 4, 5), 0.05), np.zeros((0, 4, 5)), np.full((2, 4, 5), 0.05)]
-    shown = (np.zeros((8, 10, 3), np.uint8), "test image 7: frog")
-    png, svg = save_picture(draw_maps(maps, QUERY, "a title", shown), tmp_path, "maps")
+    picture = (np.zeros((8, 10, 3), np.uint8), "test image 7: frog")
+    png, svg = save_picture(draw_maps(maps, QUERY, "a title", picture), tmp_path, "maps")
     assert png_pixels(png).std() > 0
     assert len(svg_ids(svg, "-map")) == 5
     assert len(svg_ids(svg, "head")) == 10
     assert len(svg_ids(svg, "image-query")) == 2
     text = svg_text(svg)
-    for part in ("a title", "test image 7: frog", "layer 3", "layer 2: no heads", "head 3"):
-        assert part in text
+    for label in ("a title", "test image 7: frog", "layer 3", "layer 2: no heads", "head 3"):
+        assert label in text
     assert "attention / most of the map" in text
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from comparison import assert_equal, assert_within, gamma
 from lab.analysis.pictures import png_pixels, svg_ids, svg_text
-from lab.analysis.synthetic_runs import TINY, drawn_snapshot, write_run
+from lab.analysis.synthetic_runs import TINY, random_snapshot, write_run
 from scipy.stats import chi2
 
 from convattn.diagnosis.picture import save_picture
@@ -42,8 +42,8 @@ def test_the_boundary_is_where_the_gaussian_says(fraction, planted, monkeypatch)
     # condition number.
     slack = np.linalg.cond(ROOT) * gamma(200, float)
     for turn in np.linspace(0, 2 * np.pi, 7):
-        parts = np.array([np.cos(turn), np.sin(turn)]) * ellipse.semi_axes
-        distance = np.sum((ROOT @ (parts @ ellipse.directions)) ** 2)
+        components = np.array([np.cos(turn), np.sin(turn)]) * ellipse.semi_axes
+        distance = np.sum((ROOT @ (components @ ellipse.directions)) ** 2)
         ratio = distance / (-2 * math.log(1 - fraction))
         assert (abs(ratio - 1) <= slack) is not planted
 
@@ -77,7 +77,7 @@ def test_motion_shows_one_layer_at_several_epochs(stored_run) -> None:
     panels = centers_over_training(stored_run, 2)
     assert [panel.title for panel in panels] == ["epoch 0", "epoch 2", "epoch 4"]
     for epoch, panel in zip((0, 2, 4), panels, strict=True):
-        assert_equal(panel.centers, drawn_snapshot(TINY, epoch)["layer2.centers"])
+        assert_equal(panel.centers, random_snapshot(TINY, epoch)["layer2.centers"])
     chosen = centers_over_training(stored_run, 1, [4, 0, 4])
     assert [panel.title for panel in chosen] == ["epoch 4", "epoch 0"]
 
@@ -121,8 +121,8 @@ def test_pruned_heads_keep_their_numbers_and_colours(pruned_run) -> None:
 
 def heads(centers, roots, tokens=(16, 16)) -> GaussianHeads:
     numbers = tuple(range(1, len(centers) + 1))
-    parts = (np.array(centers, float), np.array(roots, float), tokens)
-    return GaussianHeads("layer 1", *parts, 1, numbers)
+    arrays = (np.array(centers, float), np.array(roots, float), tokens)
+    return GaussianHeads("layer 1", *arrays, 1, numbers)
 
 
 ODD = heads(
@@ -145,8 +145,8 @@ def test_what_a_picture_leaves_out_is_counted() -> None:
     """Zero and NaN have no ellipse; the stripe and the unit circle around 40 reach beyond 11.6;
     NaN and 40 have their centres elsewhere. A head at several epochs counts once."""
     text = omissions([ODD], window([ODD]))
-    for part in ("No ellipse", "ellipse of 2 of 6 heads is clipped", "centre of 2 of 6 heads is"):
-        assert part in text
+    for phrase in ("No ellipse", "ellipse of 2 of 6 heads is clipped", "centre of 2 of 6 heads is"):
+        assert phrase in text
     assert "drawn of 2 of 6 heads" in text
     assert omissions([heads([[0, 0]], [np.eye(2)])], 3.5) == ""
     first = heads([[0, 0], [40, 0]], [np.eye(2), np.eye(2)])

@@ -1,7 +1,7 @@
 import pytest
 from comparison import assert_equal
 from lab.analysis.pictures import png_pixels, svg_ids, svg_text
-from lab.analysis.synthetic_runs import TINY, drawn_snapshot, write_pruning, write_run
+from lab.analysis.synthetic_runs import TINY, random_snapshot, write_pruning, write_run
 from rich.console import Console
 
 from convattn.diagnosis.convolution_distance import convolution_distance
@@ -15,17 +15,17 @@ def test_every_snapshot_and_layer_is_measured(stored_run) -> None:
     result = distance_history(stored_run, 3)
     assert result.epochs == (0, 2, 4)
     assert not result.linearised
-    for place, epoch in enumerate(result.epochs):
-        stored = drawn_snapshot(TINY, epoch)
+    for index, epoch in enumerate(result.epochs):
+        stored = random_snapshot(TINY, epoch)
         for layer in (1, 2):
             expected = convolution_distance(
                 attention_matrix(stored[f"layer{layer}.scores"]),
                 stored[f"layer{layer}.value_gram"],
                 3,
             )
-            assert result.layers[place][layer - 1].relative == expected.relative
-            assert_equal(result.layers[place][layer - 1].heads, expected.heads)
-    assert distance_history(stored_run, 3, most_epochs=2).epochs == (0, 4)
+            assert result.layers[index][layer - 1].relative == expected.relative
+            assert_equal(result.layers[index][layer - 1].heads, expected.heads)
+    assert distance_history(stored_run, 3, max_epochs=2).epochs == (0, 4)
 
 
 def test_content_is_linearised_and_says_so(tmp_path) -> None:
@@ -37,7 +37,7 @@ def test_content_is_linearised_and_says_so(tmp_path) -> None:
 
 
 def test_a_single_epoch_is_seen_and_a_pruned_head_keeps_its_number(tmp_path) -> None:
-    run = write_run(tmp_path / "run", snapshots={3: drawn_snapshot(TINY, 3)})
+    run = write_run(tmp_path / "run", snapshots={3: random_snapshot(TINY, 3)})
     figure = draw_distances(distance_history(write_pruning(run)), "a title")
     first = figure.axes[0]
     assert {line.get_marker() for line in first.lines} == {"."}

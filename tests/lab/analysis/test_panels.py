@@ -9,9 +9,9 @@ def test_heads_have_ten_strong_colours_and_then_their_light_ones() -> None:
     import matplotlib
 
     colours = matplotlib.colormaps["tab20"].colors
-    shown = [head_color(number)[:3] for number in range(1, 24)]
+    actual = [head_color(number)[:3] for number in range(1, 24)]
     order = [*range(0, 20, 2), *range(1, 20, 2), 0, 2, 4]
-    assert shown == [colours[place] for place in order]
+    assert actual == [colours[index] for index in order]
 
 
 @pytest.mark.parametrize(("count", "rows", "columns"), [(1, 1, 1), (3, 1, 3), (5, 2, 3)])

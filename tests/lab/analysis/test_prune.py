@@ -16,7 +16,7 @@ from convattn_lab.analysis.attention import average_figure, image_figures
 from convattn_lab.analysis.curves import run_curves
 from convattn_lab.analysis.prune import (
     Thresholds,
-    attention_part,
+    attention_parameter,
     degenerate_heads,
     prune_run,
     pruned_parameters,
@@ -55,7 +55,7 @@ def trained(tmp_path_factory):
     settings = replace(settings, model=MODEL, training=training)
     initial = parameters(make_model(settings, read_dataset(settings.images.source)))
     for name, array in initial.items():
-        if attention_part(name) == (0, "spreads"):
+        if attention_parameter(name) == (0, "spreads"):
             array[0], array[1], array[2] = np.diag([1, 1e-3]), np.eye(2), 1e-4 * np.eye(2)
     outcome = launch(settings, folder / "run", command="a command", initial=initial)
     return folder / "run", outcome
@@ -94,22 +94,22 @@ def test_heads_are_removed_the_rest_is_trained_on_and_all_is_recorded(
         with pytest.raises(KeyboardInterrupt):
             prune_run(path, folder, **options)
     # What was pruned is on record before the training begins.
-    begun = new.read_pruning()
-    assert begun["after"] is None
-    assert 0 <= begun["pruned"] <= 1
+    pruning = new.read_pruning()
+    assert pruning["after"] is None
+    assert 0 <= pruning["pruned"] <= 1
     result = prune_run(path, folder, **options)
     assert result.to_json() == {
         "source": {
             "config": json.loads((path / "config.json").read_text()),
             "result": json.loads((path / "result.json").read_text()),
-            "images_sha256": RunDirectory(path).read_facts()["images"]["sha256"],
+            "images_sha256": RunDirectory(path).read_metadata()["images"]["sha256"],
         },
         "thresholds": {"largest": 1e-5, "condition": 1e5},
         "kept": [[2]],
         "removed": [2],
         "epochs_before": 1,
         "before": outcome.test_accuracy,
-        "pruned": begun["pruned"],
+        "pruned": pruning["pruned"],
         "after": new.read_result()["test_accuracy"],
     }
     assert new.read_pruning() == result.to_json()
@@ -122,7 +122,7 @@ def test_heads_are_removed_the_rest_is_trained_on_and_all_is_recorded(
     assert initial.keys() == expected.keys()
     for name, array in expected.items():
         assert_equal(initial[name], array, name)
-    assert new.read_facts()["command"] == "prune it"
+    assert new.read_metadata()["command"] == "prune it"
     curves = run_curves(folder)
     assert curves.train[:, 0].tolist() == [2, 3]
     assert curves.test[0].tolist() == [1, result.pruned]
@@ -184,9 +184,9 @@ def test_other_images_and_a_run_without_checkpoints_are_refused(trained, tmp_pat
         shutil.copy(path / name, tmp_path)
     with pytest.raises(ValueError, match="holds no whole checkpoint"):
         restore_run(tmp_path)
-    facts = RunDirectory(tmp_path).read_facts()
-    facts["images"]["sha256"] = "0" * 64
-    RunDirectory(tmp_path).write(RUN, facts)
+    metadata = RunDirectory(tmp_path).read_metadata()
+    metadata["images"]["sha256"] = "0" * 64
+    RunDirectory(tmp_path).write(RUN, metadata)
     with pytest.raises(ValueError, match=r"saw other images .*put the old ones back"):
         restore_run(tmp_path)
 
@@ -210,9 +210,9 @@ def test_maps_of_test_images_come_from_the_checkpoint(trained) -> None:
 TURN = np.array([[0.6, -0.8], [0.8, 0.6]])
 
 
-def root(largest: float, least: float) -> np.ndarray:
+def root(largest: float, smallest: float) -> np.ndarray:
     """R such that Σ⁻¹ = RᵀR has these eigenvalues, in turned directions."""
-    return np.diag([largest, least]) ** 0.5 @ TURN
+    return np.diag([largest, smallest]) ** 0.5 @ TURN
 
 
 CASES = {
@@ -288,10 +288,10 @@ def test_kept_heads_and_all_else_stay_and_the_smaller_model_takes_them() -> None
             name: array.shape for name, array in after.items()
         }
         for name, array in after.items():
-            whole = before[name]
+            expected = before[name]
             if name.startswith("layers.0.attention.") and ".bias" not in name:
-                whole = whole[1:]
-            assert_equal(array, whole, name)
+                expected = expected[1:]
+            assert_equal(array, expected, name)
         gone = {name for name in before if name not in after}
         assert {name.split(".")[3] for name in gone} == {"value", "centers", "spreads"}
         assert all(name.startswith("layers.1.attention.") for name in gone)

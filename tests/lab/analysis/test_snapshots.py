@@ -2,7 +2,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from comparison import assert_equal, assert_within, gamma
-from lab.analysis.synthetic_runs import TINY, drawn_snapshot, gaussian_scores, write_run
+from lab.analysis.synthetic_runs import TINY, gaussian_scores, random_snapshot, write_run
 
 from convattn.encodings import GaussianEncoding
 from convattn.encodings.layer import AttentionLayer
@@ -25,12 +25,12 @@ SCORES = gaussian_scores(CENTERS, ROOTS, SIDES)
 def test_a_snapshot_is_read_layer_by_layer(stored_run) -> None:
     for requested, epoch in ((None, 4), (2, 2)):
         result, layers = read_layers(stored_run, requested)
-        stored = drawn_snapshot(TINY, epoch)
+        stored = random_snapshot(TINY, epoch)
         assert result == epoch
         assert len(layers) * len(layers[0]) == len(stored)
         for name, array in stored.items():
-            layer, _, part = name.partition(".")
-            assert_equal(layers[int(layer[-1]) - 1][part], array)
+            layer, _, array_name = name.partition(".")
+            assert_equal(layers[int(layer[-1]) - 1][array_name], array)
 
 
 def test_runs_without_attention_snapshots_or_that_epoch_are_refused(stored_run, tmp_path) -> None:
@@ -54,19 +54,19 @@ def test_runs_without_attention_snapshots_or_that_epoch_are_refused(stored_run, 
     ],
 )
 def test_a_damaged_snapshot_is_refused(tmp_path, change, message) -> None:
-    arrays = {**drawn_snapshot(TINY, 4), **change}
-    held = {name: array for name, array in arrays.items() if array is not None}
-    run = write_run(tmp_path / "run", snapshots={4: held})
+    arrays = {**random_snapshot(TINY, 4), **change}
+    stored = {name: array for name, array in arrays.items() if array is not None}
+    run = write_run(tmp_path / "run", snapshots={4: stored})
     (run / "snapshots" / "epoch-x.npz").write_bytes(b"")  # of no epoch
     with pytest.raises(ValueError, match=f"in the snapshot of epoch 4, {message}"):
         read_layers(run)
 
 
-@pytest.mark.parametrize(("best", "shown"), [(1, 2), (2, 2), (3, 4), (4, 4)])
-def test_the_snapshot_is_the_one_nearest_to_the_chosen_epoch(tmp_path, best, shown) -> None:
+@pytest.mark.parametrize(("best", "expected"), [(1, 2), (2, 2), (3, 4), (4, 4)])
+def test_the_snapshot_is_the_one_nearest_to_the_chosen_epoch(tmp_path, best, expected) -> None:
     validation = [0.5 if epoch == best else 0.1 for epoch in (1, 2, 3, 4)]
     run = write_run(tmp_path / "run", select="best", validation=validation)
-    assert read_layers(run)[0] == shown
+    assert read_layers(run)[0] == expected
     assert read_layers(write_run(tmp_path / "last", validation=validation))[0] == 4
     young = write_run(tmp_path / "young", select="best", validation=validation, finished=False)
     assert read_layers(young)[0] == 4

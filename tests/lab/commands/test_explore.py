@@ -10,7 +10,7 @@ from convattn_lab.commands import explore
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["missing.npy"], "cannot read missing.npy: No such file or directory"),
         (["text.npy"], "starts with b'no model', which is neither"),
@@ -34,7 +34,7 @@ from convattn_lab.commands import explore
         (["."], "a run; expected one that a script of experiments/ has written\n"),
     ],
 )
-def test_wrong_use_is_refused(tmp_path, monkeypatch, convattn_command, words, said) -> None:
+def test_wrong_use_is_refused(tmp_path, monkeypatch, convattn_command, words, message) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text.npy").write_text("no model")
     (tmp_path / "empty").mkdir()
@@ -44,7 +44,7 @@ def test_wrong_use_is_refused(tmp_path, monkeypatch, convattn_command, words, sa
     ca.save_layer(ca.conv_to_attention(np.ones((3, 3, 1, 1))), tmp_path / "layer.npz")
     done = convattn_command("explore", *words)
     assert done.code == 2
-    assert said in done.err, done.err
+    assert message in done.err, done.err
 
 
 def test_what_is_not_installed_is_named(monkeypatch, convattn_command) -> None:

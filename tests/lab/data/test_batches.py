@@ -105,15 +105,15 @@ def test_an_image_has_the_same_crop_in_every_batch_and_place() -> None:
 def test_the_run_the_epoch_and_the_index_each_change_the_draw() -> None:
     everything = np.arange(6, dtype=np.int32)
 
-    def drawn(key, epoch, indices):
+    def crops(key, epoch, indices):
         corners, flips = draw(key, epoch, indices, CROP)
         return [*np.asarray(corners).ravel().tolist(), *np.asarray(flips).tolist()]
 
-    base = drawn(KEY, 0, everything)
-    assert drawn(KEY, 0, everything) == base
-    assert drawn(KEY, 1, everything) != base
-    assert drawn(jax.random.key(6), 0, everything) != base
-    assert drawn(KEY, 0, everything + 1) != base
+    base = crops(KEY, 0, everything)
+    assert crops(KEY, 0, everything) == base
+    assert crops(KEY, 1, everything) != base
+    assert crops(jax.random.key(6), 0, everything) != base
+    assert crops(KEY, 0, everything + 1) != base
 
 
 def test_all_corners_and_both_flips_are_reached_about_equally_often() -> None:
@@ -131,8 +131,8 @@ def test_all_corners_and_both_flips_are_reached_about_equally_often() -> None:
 def test_each_epoch_takes_every_image_once_in_its_own_order() -> None:
     order = jax.jit(epoch_order, static_argnums=2)
     orders = [np.asarray(order(KEY, epoch, COUNT)).tolist() for epoch in range(3)]
-    assert all(sorted(each) == list(range(COUNT)) for each in orders)
-    assert len({tuple(each) for each in orders}) == 3
+    assert all(sorted(order) == list(range(COUNT)) for order in orders)
+    assert len({tuple(order) for order in orders}) == 3
     assert order(KEY, 0, COUNT).tolist() == orders[0]
     assert order(jax.random.key(6), 0, COUNT).tolist() != orders[0]
     assert order(KEY, 0, COUNT).dtype == jnp.int32

@@ -21,13 +21,13 @@ def numbers(images: Images) -> list[int]:
 
 
 def test_parts_are_disjoint_complete_in_order_and_keep_their_labels() -> None:
-    whole = numbered(40, 31, 12)
-    train, validation = validation_split(whole, 0.2, seed=3)
+    images = numbered(40, 31, 12)
+    train, validation = validation_split(images, 0.2, seed=3)
     assert sorted(numbers(train) + numbers(validation)) == list(range(83))
-    for part in (train, validation):
-        assert numbers(part) == sorted(numbers(part))
-        assert np.array_equal(part.labels, whole.labels[numbers(part)])
-        assert part.class_names == whole.class_names
+    for split in (train, validation):
+        assert numbers(split) == sorted(numbers(split))
+        assert np.array_equal(split.labels, images.labels[numbers(split)])
+        assert split.class_names == images.class_names
 
 
 @pytest.mark.parametrize(
@@ -39,16 +39,16 @@ def test_every_class_gives_its_rounded_fraction(fraction, expected) -> None:
 
 
 def test_the_seed_decides() -> None:
-    whole = numbered(40, 31, 12)
+    images = numbered(40, 31, 12)
     first, again, other = (
-        numbers(validation_split(whole, 0.2, seed=seed)[1]) for seed in (5, 5, 6)
+        numbers(validation_split(images, 0.2, seed=seed)[1]) for seed in (5, 5, 6)
     )
     assert first == again != other
 
 
 def test_the_split_is_the_same_in_every_version() -> None:
-    whole = replace(numbered(10, 10), labels=np.repeat(np.array([0, 1], np.uint8), 10))
-    _, validation = validation_split(whole, 0.3, seed=2**64 - 1)
+    images = replace(numbered(10, 10), labels=np.repeat(np.array([0, 1], np.uint8), 10))
+    _, validation = validation_split(images, 0.3, seed=2**64 - 1)
     assert numbers(validation) == [0, 8, 9, 13, 17, 18]
 
 

@@ -56,10 +56,10 @@ class Served:
     """A model that is served; requests are sent byte for byte, with no address made shorter."""
 
     def __init__(self, model: ExploredModel) -> None:
-        held = listening()
-        self.port = held.getsockname()[1]
+        listener = listening()
+        self.port = listener.getsockname()[1]
         self.server = Server(configured(explorer(model, TOKEN, self.port)))
-        threading.Thread(target=self.server.run, args=([held],), daemon=True).start()
+        threading.Thread(target=self.server.run, args=([listener],), daemon=True).start()
         while not self.server.started:
             time.sleep(0.005)
         self.url = f"http://127.0.0.1:{self.port}/{TOKEN}/"
@@ -85,15 +85,15 @@ class Served:
 
 @pytest.fixture(scope="session")
 def serve() -> Iterator[Any]:
-    held: list[Served] = []
+    servers: list[Served] = []
 
     def started(model: ExploredModel) -> Served:
-        held.append(Served(model))
-        return held[-1]
+        servers.append(Served(model))
+        return servers[-1]
 
     yield started
-    for each in held:
-        each.server.should_exit = True
+    for server in servers:
+        server.server.should_exit = True
 
 
 @pytest.fixture(scope="session")

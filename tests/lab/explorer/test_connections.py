@@ -44,8 +44,8 @@ def test_a_request_that_does_not_arrive_is_closed(
     assert time.monotonic() - began < 4
     for client in clients:
         client.close()
-    assert not [each for each in caplog.records if each.exc_info]
-    lines = [each.getMessage() for each in caplog.records]
+    assert not [record for record in caplog.records if record.exc_info]
+    lines = [record.getMessage() for record in caplog.records]
     assert len([line for line in lines if "to arrive; closed" in line]) <= 1
     assert served.ask("api/model").code == 200
 
@@ -62,7 +62,7 @@ def test_connections_are_bounded(served, monkeypatch, caplog) -> None:
     for client in clients:
         client.close()
     assert closed == 32
-    lines = [each.getMessage() for each in caplog.records]
+    lines = [record.getMessage() for record in caplog.records]
     assert lines == ["more than 5 connections at once; further ones are closed"]
 
 

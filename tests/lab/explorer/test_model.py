@@ -13,7 +13,7 @@ import convattn as ca
 from convattn.diagnosis.models import diagnose
 from convattn.diagnosis.transformers import attention_layers
 from convattn.networks.weights.files import read_weights
-from convattn_lab.explorer import still as still_layers
+from convattn_lab.explorer import positional_layer
 from convattn_lab.explorer.model import ExploredModel, NotThere, query_numbers
 from convattn_lab.explorer.opening import open_source
 from convattn_lab.explorer.source import as_numbers
@@ -54,8 +54,8 @@ def test_a_still_layer_is_read_from_its_table(layer, files, monkeypatch) -> None
         assert_within(result, np.asarray(maps[:, query[0], query[1]]), 1e-12)
     with pytest.raises(AssertionError):
         assert_within(result, np.asarray(maps[:, 7, 7]), 1e-12)
-    monkeypatch.setattr(still_layers, "MOST_MEASURED", 100_000)
-    assert replace(layer.source.still[0], image_size=(40, 30)).measured().grid == (9, 9)
+    monkeypatch.setattr(positional_layer, "MAX_WEIGHTS", 100_000)
+    assert replace(layer.source.positional[0], image_size=(40, 30)).measured().grid == (9, 9)
 
 
 def test_before_and_after_conversion(layer, files) -> None:

@@ -47,8 +47,8 @@ except ModuleNotFoundError as error:
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    said = "flax is not installed; it comes with an extra: pip install 'convattn[nnx]'"
-    assert done.stdout.splitlines() == [said]
+    message = "flax is not installed; it comes with an extra: pip install 'convattn[nnx]'"
+    assert done.stdout.splitlines() == [message]
 
 
 def test_rotary_positions_are_refused(tmp_path) -> None:

@@ -97,8 +97,8 @@ def test_the_numbers_are_the_models(opened, vit) -> None:
     assert cells(page, "By position") == ["–", number(all_queries["positions"])]
     assert cells(page, "To convolution") == ["–", number(all_queries["to_convolution"])]
     assert own["distance"][0] != own["distance"][1]
-    most = vit.attention(vit.samples[0], 0, (1, 1)).full[1].max()
-    assert page.locator("#most").inner_text() == number(most)
+    largest = vit.attention(vit.samples[0], 0, (1, 1)).full[1].max()
+    assert page.locator("#most").inner_text() == number(largest)
     page.locator("#large").click(position={"x": 2, "y": 2})
     query(page, 0, 0, 2)
     colour = page.evaluate(

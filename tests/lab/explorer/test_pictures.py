@@ -14,9 +14,9 @@ ORIENTATION = 0x0112
 
 
 def saved(picture: Image.Image, kind: str = "PNG", **how) -> bytes:
-    held = io.BytesIO()
-    picture.save(held, kind, **how)
-    return held.getvalue()
+    buffer = io.BytesIO()
+    picture.save(buffer, kind, **how)
+    return buffer.getvalue()
 
 
 def pixels(*shape: int) -> np.ndarray:
@@ -71,15 +71,15 @@ def test_sixteen_bits_are_scaled(kind) -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "message"),
     [
         (np.full((2, 2), 70_000, np.int32), "grey values of 70000 to 70000, but expected 0 to"),
         (np.full((2, 2), -1, np.int32), "grey values of -1 to -1"),
         (np.full((2, 2), 0.5, np.float32), "the picture holds floats"),
     ],
 )
-def test_numbers_of_unknown_range_are_refused(values, said) -> None:
-    with pytest.raises(PictureRefused, match=said):
+def test_numbers_of_unknown_range_are_refused(values, message) -> None:
+    with pytest.raises(PictureRefused, match=message):
         read_picture(saved(Image.fromarray(values), "TIFF"), (2, 2))
 
 

@@ -60,14 +60,14 @@ def test_it_ends_with_its_terminal(files) -> None:
 def test_one_socket_listens_and_on_this_machine_alone(files) -> None:
     done, url = start(files)
     try:
-        sockets = {os.readlink(each) for each in Path(f"/proc/{done.pid}/fd").iterdir()}
-        held = {name[8:-1] for name in sockets if name.startswith("socket:")}
+        sockets = {os.readlink(descriptor) for descriptor in Path(f"/proc/{done.pid}/fd").iterdir()}
+        inodes = {name[8:-1] for name in sockets if name.startswith("socket:")}
         result = []
         for table in ("tcp", "tcp6", "udp", "udp6"):
             for line in Path(f"/proc/{done.pid}/net/{table}").read_text().splitlines()[1:]:
-                parts = line.split()
-                if parts[9] in held and parts[3] == ("0A" if table.startswith("tcp") else "07"):
-                    result.append(parts[1])
+                fields = line.split()
+                if fields[9] in inodes and fields[3] == ("0A" if table.startswith("tcp") else "07"):
+                    result.append(fields[1])
         port = int(url.split(":")[2].partition("/")[0])
         assert result == [f"0100007F:{port:04X}"]
     finally:
@@ -81,11 +81,11 @@ def test_two_hundred_at_once(served, vit) -> None:
     started = time.monotonic()
     with ThreadPoolExecutor(200) as pool:
         result = list(pool.map(served.ask, paths))
-    assert [each.code for each in result] == [200] * 200
+    assert [answer.code for answer in result] == [200] * 200
     assert time.monotonic() - started < 30
-    for number, each in enumerate(result):
+    for number, answer in enumerate(result):
         expected = vit.attention(vit.samples[number % 7], number % 2, cells[number])
-        assert each.content["numbers"] == expected.numbers
+        assert answer.content["numbers"] == expected.numbers
     assert result[0].content["full"] != result[1].content["full"]
 
 
@@ -108,11 +108,11 @@ def test_many_large_pictures_take_little_memory(files) -> None:
         before, slowest = peak(), 0.0
         with ThreadPoolExecutor(60) as pool:
             sent = [pool.submit(send, n) for n in range(60)]
-            while not all(each.done() for each in sent):
+            while not all(future.done() for future in sent):
                 started = time.monotonic()
                 urllib.request.urlopen(ask).close()
                 slowest = max(slowest, time.monotonic() - started)
-        codes = {each.result() for each in sent}
+        codes = {future.result() for future in sent}
         assert 201 in codes <= {201, 503}
         assert slowest < 5
         assert peak() - before < 200 * 2**20

@@ -16,19 +16,19 @@ from lab.explorer.test_pictures import saved
 from PIL import Image
 
 from convattn_lab.explorer import server
-from convattn_lab.explorer.pictures import MOST_BYTES, read_picture
+from convattn_lab.explorer.pictures import MAX_BYTES, read_picture
 from convattn_lab.explorer.server import HEADERS, packed
 
 
 def short_png() -> bytes:
     """A PNG with half of its rows, all checksums right, which Pillow would fill in."""
-    whole = picture(8, 6)
+    png = picture(8, 6)
 
-    def chunk(name: bytes, inner: bytes) -> bytes:
-        return struct.pack(">I", len(inner)) + name + inner + struct.pack(">I", crc32(name + inner))
+    def chunk(name: bytes, body: bytes) -> bytes:
+        return struct.pack(">I", len(body)) + name + body + struct.pack(">I", crc32(name + body))
 
     rows = zlib.compress(bytes(3 * (1 + 3 * 8)))
-    return whole[:33] + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+    return png[:33] + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
 
 
 ASK = "api/attention?image={}&layer={}&row={}&column={}"
@@ -97,7 +97,7 @@ def test_another_host_or_origin_is_refused(served) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "code", "said"),
+    ("path", "code", "message"),
     [
         (ASK.format("s0", 2, 0, 0), 404, "layer=2, but expected 0 to 1"),
         (ASK.format("s0", 0, 2, 0), 404, "query=(2, 0), but expected a row of 0 to 1"),
@@ -110,9 +110,9 @@ def test_another_host_or_origin_is_refused(served) -> None:
         ("api/image?image=../../etc/passwd", 404, "image='../../etc/passwd'"),
     ],
 )
-def test_what_the_model_does_not_have(served, path, code, said) -> None:
+def test_what_the_model_does_not_have(served, path, code, message) -> None:
     answer = served.ask(path)
-    assert (answer.code, said in answer.content["error"]) == (code, True), answer.content
+    assert (answer.code, message in answer.content["error"]) == (code, True), answer.content
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
@@ -126,14 +126,14 @@ def test_a_picture_is_taken(served, vit) -> None:
         answer = served.ask("api/image", "POST", picture(kind=kind), x_file_name="a%20cat.png")
         assert (answer.code, answer.content["label"]) == (201, "a cat.png")
         key = answer.content["image"]
-        shown = Image.open(io.BytesIO(served.ask(f"api/image?image={key}").content))
-        assert (np.asarray(shown) == vit.pixels(key)).all()
+        image = Image.open(io.BytesIO(served.ask(f"api/image?image={key}").content))
+        assert (np.asarray(image) == vit.pixels(key)).all()
         assert vit.pixels(key).shape == (8, 12, 3)
         assert served.ask(ASK.format(key, 0, 0, 0)).code == 200
 
 
 @pytest.mark.parametrize(
-    ("content", "code", "said"),
+    ("content", "code", "message"),
     [
         (b"", 422, "0 bytes, but expected 1 to"),
         (b"no picture at all", 422, "cannot be read as a picture"),
@@ -143,13 +143,13 @@ def test_a_picture_is_taken(served, vit) -> None:
         (short_png(), 422, "fewer pixels than its header says"),
         (bomb(2049, 2048), 422, "2,049 × 2,048 pixels, but expected at most"),
         (bomb(30_000, 30_000), 422, "expected at most 4,194,304 pixels"),
-        (bytes(MOST_BYTES + 1), 413, "more than 8,388,608 bytes"),
+        (bytes(MAX_BYTES + 1), 413, "more than 8,388,608 bytes"),
     ],
 )
-def test_what_is_no_picture_or_too_large_is_refused(served, vit, content, code, said) -> None:
+def test_what_is_no_picture_or_too_large_is_refused(served, vit, content, code, message) -> None:
     before = len(vit._pictures)
     answer = served.ask("api/image", "POST", content)
-    assert (answer.code, said in answer.content["error"]) == (code, True), answer.content
+    assert (answer.code, message in answer.content["error"]) == (code, True), answer.content
     assert len(vit._pictures) == before
 
 
@@ -163,7 +163,7 @@ def test_who_goes_away_while_sending_leaves_no_traceback(served, caplog) -> None
         while connection.recv(2**16):
             pass
     assert served.ask("api/model").code == 200
-    assert not [each.getMessage() for each in caplog.records if each.exc_info]
+    assert not [record.getMessage() for record in caplog.records if record.exc_info]
 
 
 def test_pictures_wait_in_a_short_queue_and_nothing_else_does(served, vit, monkeypatch) -> None:
@@ -177,13 +177,13 @@ def test_pictures_wait_in_a_short_queue_and_nothing_else_does(served, vit, monke
     monkeypatch.setattr(server, "read_picture", slow)
     with ThreadPoolExecutor(60) as pool:
         sent = [pool.submit(served.ask, "api/image", "POST", picture(n, 9)) for n in range(9, 69)]
-        for each in islice(as_completed(sent), 51):
-            answer = each.result()
+        for future in islice(as_completed(sent), 51):
+            answer = future.result()
             assert answer.code == 503
             assert "9 pictures are being read already" in answer.content["error"]
         assert served.ask(ASK.format(vit.samples[0], 0, 0, 0)).code == 200
         free.set()
-        codes = sorted(each.result().code for each in sent)
+        codes = sorted(future.result().code for future in sent)
     assert codes == [201] * 9 + [503] * 51
     assert len(decoders) == 1
     assert served.ask("api/image", "POST", picture()).code == 201

@@ -46,14 +46,14 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def shown(pictures, monkeypatch):
+def explore(pictures, monkeypatch):
     """The run of a kind, with the parameters that it began with."""
 
     def show(kind: str) -> tuple[ExploredModel, RestoredRun]:
         settings = replace(tiny_settings(pictures), model=KINDS[kind])
         dataset = read_dataset(pictures)
-        parts = make_model(settings, dataset), 0, 0, 0, dataset, training_images(dataset, settings)
-        run = RestoredRun(settings, *parts)
+        fields = make_model(settings, dataset), 0, 0, 0, dataset, training_images(dataset, settings)
+        run = RestoredRun(settings, *fields)
         monkeypatch.setattr(trained, "restore_run", lambda path: run)
         return ExploredModel(trained.of_run(pictures)), run
 
@@ -62,9 +62,9 @@ def shown(pictures, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_is_shown(shown, kind) -> None:
+def test_every_kind_is_shown(explore, kind) -> None:
     with jax.enable_x64(False):
-        model, run = shown(kind)
+        model, run = explore(kind)
         assert len(model.layers) == LAYERS.get(kind, 2)
         assert len(model.samples) == 4
         assert (model.pixels("s0") == run.dataset.test.images[0]).all()
@@ -72,7 +72,7 @@ def test_every_kind_is_shown(shown, kind) -> None:
         last = len(model.layers) - 1
         rows, columns = model.layers[last].grid
         first, second = (
-            model.attention(each, last, (rows - 1, columns - 1)) for each in model.samples[:2]
+            model.attention(sample, last, (rows - 1, columns - 1)) for sample in model.samples[:2]
         )
         sums = first.full.sum(axis=(1, 2)) + first.numbers["full"]["elsewhere"]
         assert_within(sums, np.ones_like(sums), 2e-6)
@@ -93,10 +93,10 @@ def test_every_kind_is_shown(shown, kind) -> None:
             assert np.abs(other - expected[0]).max() > 1e-5
 
 
-def test_a_run_without_heads_is_refused(shown, monkeypatch) -> None:
+def test_a_run_without_heads_is_refused(explore, monkeypatch) -> None:
     monkeypatch.setitem(KINDS, "none", EncoderSettings(heads=(0,), width=4, inner=4))
     with pytest.raises(ValueError, match="trained a Encoder without heads"):
-        shown("none")
+        explore("none")
 
 
 @pytest.mark.slow
@@ -105,4 +105,4 @@ def test_a_trained_run_is_read_from_its_folder(pictures, tmp_path) -> None:
         launch(tiny_settings(pictures), tmp_path / "pair" / "phase2", command="test")
         source = trained.of_run(tmp_path / "pair")
     assert (source.kind, source.name) == ("encoder, quadratic", "phase2, epoch 1")
-    assert source.still[0].grid == (4, 4)
+    assert source.positional[0].grid == (4, 4)

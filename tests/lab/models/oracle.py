@@ -14,10 +14,10 @@ def numbers(parameter: Any) -> np.ndarray:
 def scores(attention: Any, tokens: np.ndarray) -> np.ndarray:
     """`[heads, queries, keys]` of one image's tokens `[rows, columns, width]`."""
     rows, columns, width = tokens.shape
-    places = list(product(range(rows), range(columns)))
-    actual = np.zeros((attention.heads, len(places), len(places)))
+    positions = list(product(range(rows), range(columns)))
+    actual = np.zeros((attention.heads, len(positions), len(positions)))
     for h, (i, query), (j, key) in product(
-        range(attention.heads), enumerate(places), enumerate(places)
+        range(attention.heads), enumerate(positions), enumerate(positions)
     ):
         delta = np.subtract(key, query)
         actual[h, i, j] = score(attention, h, delta, tokens[query], tokens[key]) / (
@@ -57,14 +57,14 @@ def attention_of(attention: Any, tokens: np.ndarray) -> np.ndarray:
     return result.reshape(tokens.shape)
 
 
-def linear(part: Any, values: np.ndarray) -> np.ndarray:
-    return values @ numbers(part.kernel) + numbers(part.bias)
+def linear(layer: Any, values: np.ndarray) -> np.ndarray:
+    return values @ numbers(layer.kernel) + numbers(layer.bias)
 
 
-def norm(part: Any, values: np.ndarray, epsilon: float) -> np.ndarray:
+def norm(layer: Any, values: np.ndarray, epsilon: float) -> np.ndarray:
     centred = values - values.mean(axis=-1, keepdims=True)
     spread = np.sqrt((centred**2).mean(axis=-1, keepdims=True) + epsilon)
-    return centred / spread * numbers(part.scale) + numbers(part.bias)
+    return centred / spread * numbers(layer.scale) + numbers(layer.bias)
 
 
 def gelu(values: np.ndarray) -> np.ndarray:

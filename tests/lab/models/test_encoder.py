@@ -78,16 +78,16 @@ def test_folding_changes_rounding_alone():
     value, gradient = losses("quadratic", True)
     other, unfolded = losses("quadratic", False)
     assert_within(value, other, CLOSE * float(other))
-    for got, expected in zip(*map(jax.tree.leaves, (gradient, unfolded)), strict=True):
+    for actual, expected in zip(*map(jax.tree.leaves, (gradient, unfolded)), strict=True):
         largest = np.abs(np.asarray(expected)).max()
-        assert_within(got, expected, CLOSE * (1 + largest) + 2.0**-23 * largest)
+        assert_within(actual, expected, CLOSE * (1 + largest) + 2.0**-23 * largest)
 
 
 @pytest.mark.parametrize("encoding", ["quadratic", "content"])
 def test_half_precision_is_finite_and_its_logits_float32(encoding):
     model = tiny(encoding, (2,), dtype="bfloat16")
-    held = {leaf.dtype for leaf in jax.tree.leaves(nnx.state(model, nnx.Param))}
-    assert held == {jnp.dtype("float32")}
+    dtypes = {leaf.dtype for leaf in jax.tree.leaves(nnx.state(model, nnx.Param))}
+    assert dtypes == {jnp.dtype("float32")}
     result = run(model, images())
     assert_dtype(result, "float32")
     assert np.isfinite(np.asarray(result)).all()
@@ -142,12 +142,12 @@ def test_the_first_numbers_come_from_the_seed():
         assert_equal(left, right)
     assert any((left != right).any() for left, right in zip(first, other, strict=True))
     attention = models[0].layers[0].attention
-    for part, inputs in (
+    for parameter, inputs in (
         (attention.value, 16),
         (attention.query, 8),
         (models[0].embedding.kernel, 12),
     ):
-        assert 0.9 < float(jnp.abs(part[...]).max()) * np.sqrt(inputs) <= 1
+        assert 0.9 < float(jnp.abs(parameter[...]).max()) * np.sqrt(inputs) <= 1
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)

@@ -18,9 +18,9 @@ CLOSE = 2.0**-30  # as for the encoder: float64 in another order
 
 def tiny(dtype="float32"):
     """Statistics and parameters of the dtype that it computes in, or float32."""
-    held = jnp.promote_types(dtype, "float32").name
+    stored_dtype = jnp.promote_types(dtype, "float32").name
     options = {"classes": 5, "image_size": (6, 5), "dtype": dtype}
-    return filled(abstract_model(SETTINGS, **options), dtype=held)
+    return filled(abstract_model(SETTINGS, **options), dtype=stored_dtype)
 
 
 run = nnx.jit(lambda model, images, training: model(images, training=training), static_argnums=2)
@@ -30,13 +30,13 @@ def images(dtype="float32"):
     return jnp.asarray(np.random.default_rng(1).normal(size=(2, 6, 5, 3)), dtype)
 
 
-def numbers(part):
-    return np.asarray(part[...], np.float64)
+def numbers(parameter):
+    return np.asarray(parameter[...], np.float64)
 
 
-def convolved(part, values, stride, training, size):
+def convolved(layer, values, stride, training, size):
     """out[q] = Σ_δ x[stride·q + δ] w[δ], zeros outside, then the norm."""
-    kernel, reach = numbers(part.convolution.kernel), size // 2
+    kernel, reach = numbers(layer.convolution.kernel), size // 2
     padded = np.pad(values, ((0, 0), (reach,) * 2, (reach,) * 2, (0, 0)))
     rows, columns = (-(-side // stride) for side in values.shape[1:3])
     result = np.zeros((len(values), rows, columns, kernel.shape[-1]))
@@ -46,10 +46,10 @@ def convolved(part, values, stride, training, size):
     mean, variance = (
         (result.mean((0, 1, 2)), result.var((0, 1, 2)))
         if training
-        else (numbers(part.norm.mean), numbers(part.norm.var))
+        else (numbers(layer.norm.mean), numbers(layer.norm.var))
     )
     scaled = (result - mean) / np.sqrt(variance + 1e-5)
-    return scaled * numbers(part.norm.scale) + numbers(part.norm.bias)
+    return scaled * numbers(layer.norm.scale) + numbers(layer.norm.bias)
 
 
 def logits(model, inputs, training):

@@ -92,15 +92,15 @@ def integer_network(seed: int = 0) -> SelfAttentiveResNet:
     model = network_of(replace(TINY, operator="convolution"))
     graph, state = nnx.split(model)
 
-    def draw(path, part):
+    def draw(path, leaf):
         name = jax.tree_util.keystr(path)
         if "var" in name:
-            return jnp.full(part.shape, np.float32(1) - np.float32(1e-5))
+            return jnp.full(leaf.shape, np.float32(1) - np.float32(1e-5))
         if "mean" in name:
-            return jnp.zeros(part.shape)
+            return jnp.zeros(leaf.shape)
         if "scale" in name:
-            return jnp.ones(part.shape)
-        return jnp.asarray(rng.integers(-1, 2, part.shape), jnp.float32)
+            return jnp.ones(leaf.shape)
+        return jnp.asarray(rng.integers(-1, 2, leaf.shape), jnp.float32)
 
     return nnx.merge(graph, jax.tree_util.tree_map_with_path(draw, state))
 
@@ -116,12 +116,12 @@ def exact_logits(model: SelfAttentiveResNet, images: np.ndarray) -> tuple[np.nda
     """
     operator_inputs = {}
 
-    def numbers(part):
-        return np.asarray(part[...]).astype(np.int64)
+    def numbers(parameter):
+        return np.asarray(parameter[...]).astype(np.int64)
 
-    def convolved(part, values, stride):
-        kernel = numbers(part.convolution.kernel)
-        total = exact_convolution(values, kernel, stride=stride) + numbers(part.norm.bias)
+    def convolved(layer, values, stride):
+        kernel = numbers(layer.convolution.kernel)
+        total = exact_convolution(values, kernel, stride=stride) + numbers(layer.norm.bias)
         magnitude = np.abs(values).max() * np.abs(kernel).reshape(-1, kernel.shape[-1]).sum(0).max()
         assert magnitude + 1 < LARGEST_EXACT  # so that float32 holds every partial sum
         return total
@@ -129,9 +129,9 @@ def exact_logits(model: SelfAttentiveResNet, images: np.ndarray) -> tuple[np.nda
     values = np.maximum(convolved(model.stem, images, 2), 0)
     for number, block in enumerate(model.blocks):
         operator_inputs[number, "first"] = values, block.first, 2
-        inner = np.maximum(convolved(block.first, values, 2), 0)
-        operator_inputs[number, "second"] = inner, block.second, 1
-        result = convolved(block.second, inner, 1) + convolved(block.shortcut, values, 2)
+        hidden = np.maximum(convolved(block.first, values, 2), 0)
+        operator_inputs[number, "second"] = hidden, block.second, 1
+        result = convolved(block.second, hidden, 1) + convolved(block.shortcut, values, 2)
         values = np.maximum(result, 0)
     classifier = numbers(model.classifier.kernel), numbers(model.classifier.bias)
     return values.sum((1, 2)) @ classifier[0] + 4 * classifier[1], operator_inputs
@@ -180,8 +180,8 @@ def test_two_heads_at_a_finite_bias_are_each_convolution(integers, mistake):
     model, _, _, operator_inputs = integers
     attentive = with_self_attention(model)
     off = 0
-    for (number, name), (inputs, part, stride) in operator_inputs.items():
-        kernel = np.asarray(part.convolution.kernel[...]).astype(np.int64)
+    for (number, name), (inputs, layer, stride) in operator_inputs.items():
+        kernel = np.asarray(layer.convolution.kernel[...]).astype(np.int64)
         operator = getattr(attentive.blocks[number], name).operator
         if mistake == "tap":
             operator.value[...] = jnp.roll(operator.value[...], 1, axis=2)

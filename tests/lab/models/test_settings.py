@@ -27,14 +27,14 @@ def test_the_most_extreme_settings_stay_finite(encoding):
     graph, state = nnx.split(model)
     nonzero = ("classifier", "norm")
     zero = jax.tree_util.tree_map_with_path(
-        lambda path, part: part * any(name in jax.tree_util.keystr(path) for name in nonzero),
+        lambda path, leaf: leaf * any(name in jax.tree_util.keystr(path) for name in nonzero),
         state,
     )
     images = jnp.ones((1, 4, 4, 3))
 
     def is_finite(model):
-        parts = jax.tree.leaves(step(model, images))
-        return all(np.isfinite(np.asarray(part)).all() for part in parts)
+        leaves = jax.tree.leaves(step(model, images))
+        return all(np.isfinite(np.asarray(leaf)).all() for leaf in leaves)
 
     assert is_finite(nnx.merge(graph, state))
     model = nnx.merge(graph, zero)

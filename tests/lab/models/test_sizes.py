@@ -38,7 +38,7 @@ WORK = dict.fromkeys(("quadratic", "gaussian", "learned"), "6.2B")
 WORK |= {"pruned": "4.9B", "content": "15B", "ResNet18": "1.1B"}
 
 
-def parts_of(name):
+def layers_of(name):
     if name == "ResNet18":
         return model_size.resnet18()
     encoding = "gaussian" if name == "pruned" else name
@@ -53,7 +53,7 @@ def test_the_parameters_are_those_of_the_tables(name):
     leaves = jax.tree.leaves(nnx.state(model))
     assert all(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves)
     count, printed = COUNTS[name]
-    assert parameter_count(model) == count == model_size.parameters(parts_of(name))
+    assert parameter_count(model) == count == model_size.parameters(layers_of(name))
     assert parameter_count(nnx.state(model)) == count
     assert model_size.rounds_to(count, printed)
     settings = SETTINGS[name]
@@ -64,9 +64,9 @@ def test_the_parameters_are_those_of_the_tables(name):
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_the_flops_are_those_of_the_tables(name):
-    count, parts = flop_count(SETTINGS[name]), parts_of(name)
-    assert count.maps == model_size.flops(parts)
-    assert count.total == model_size.flops(parts, *model_size.APART)
+    count, layers = flop_count(SETTINGS[name]), layers_of(name)
+    assert count.maps == model_size.flops(layers)
+    assert count.total == model_size.flops(layers, *model_size.APART)
     assert model_size.rounds_to(count.maps, WORK[name])
 
 
@@ -137,9 +137,9 @@ def test_xla_counts_the_same_convolutions():
     norm, five, a ReLU and a sum, and the classifier adds biases: eight at most."""
     settings, size = ResNetSettings((8, 12), (1, 2)), (10, 7)
     by_xla = counted_by_xla(settings, size)
-    inside = flop_count(settings, image_size=size, zeros=False).total
+    analytic = flop_count(settings, image_size=size, zeros=False).total
     numbers = 8 * 10 * 7 * 3 + 12 * 5 * 4 * 5
-    assert 0 <= by_xla - inside <= 8 * numbers + 100 * 12
+    assert 0 <= by_xla - analytic <= 8 * numbers + 100 * 12
     with_zeros = flop_count(settings, image_size=size).total
     assert not 0 <= by_xla - with_zeros <= 8 * numbers  # planted: the zeros counted
 
@@ -171,9 +171,9 @@ def products(equation) -> int:
     if equation.primitive.name == "conv_general_dilated":
         kernel = equation.invars[1].aval.shape
         return math.prod(equation.outvars[0].aval.shape) * math.prod(kernel[:-1])
-    inner = [part for part in equation.params.values() if hasattr(part, "eqns")]
-    inner += [part.jaxpr for part in equation.params.values() if hasattr(part, "jaxpr")]
-    return sum(products(each) for part in inner for each in part.eqns)
+    bodies = [body for body in equation.params.values() if hasattr(body, "eqns")]
+    bodies += [body.jaxpr for body in equation.params.values() if hasattr(body, "jaxpr")]
+    return sum(products(inner_equation) for body in bodies for inner_equation in body.eqns)
 
 
 def counted(settings: SelfAttentiveResNetSettings) -> int:

@@ -56,8 +56,8 @@ def done_by_element(settings, tokens, keys):
     for each feature of queries, keys and values; 80 for each gelu."""
     pairs = (13 * settings.heads + 10) * tokens * keys if settings.mixing == "attention" else 0
     biases = 3 * settings.heads * settings.key_width * keys
-    each = pairs + biases + tokens * (80 * settings.inner + 30 * settings.width)
-    return settings.depth * each + 20 * tokens * settings.width
+    layer = pairs + biases + tokens * (80 * settings.inner + 30 * settings.width)
+    return settings.depth * layer + 20 * tokens * settings.width
 
 
 @pytest.mark.slow
@@ -80,9 +80,11 @@ def test_xla_counts_the_same_products(kind):
 
 def test_a_ring_has_keys_to_match_and_mix():
     settings = SETTINGS["ring"]
-    whole, inside = (flop_count(settings, image_size=SIZE, zeros=zeros) for zeros in (True, False))
-    assert whole.maps == inside.maps
+    padded, unpadded = (
+        flop_count(settings, image_size=SIZE, zeros=zeros) for zeros in (True, False)
+    )
+    assert padded.maps == unpadded.maps
     pairs = 2 * 2 * 3 * 12 * 6  # two layers, three heads of 12 features, six queries
-    assert (whole.mixing, inside.mixing) == (pairs * 20, pairs * 6)
-    assert isinstance(whole, FlopCount)
-    assert whole.matching == whole.mixing
+    assert (padded.mixing, unpadded.mixing) == (pairs * 20, pairs * 6)
+    assert isinstance(padded, FlopCount)
+    assert padded.matching == padded.mixing

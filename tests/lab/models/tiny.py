@@ -29,8 +29,8 @@ def filled(model: Any, seed: int = 0, dtype: str = "float32") -> Any:
     rng = np.random.default_rng(seed)
     graph, state = nnx.split(model)
 
-    def draw(path: Any, part: Any) -> jax.Array:
-        numbers = 0.4 * rng.normal(size=part.shape)
+    def draw(path: Any, leaf: Any) -> jax.Array:
+        numbers = 0.4 * rng.normal(size=leaf.shape)
         if any(name in jax.tree_util.keystr(path) for name in ("scale", "var")):
             numbers = 1 + np.abs(numbers)
         return jnp.asarray(numbers, dtype)

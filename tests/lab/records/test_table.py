@@ -35,7 +35,7 @@ def paper_run(path, model=None, **more):
 
 def test_the_papers_model_stands_beside_the_papers_number(tmp_path) -> None:
     row = table_row(paper_run(tmp_path / "quadratic", note="JPEG-recompressed"))
-    parts = self_attention_model("quadratic")
+    layers = self_attention_model("quadratic")
     assert row == TableRow(
         "quadratic",
         0.9381,
@@ -43,9 +43,9 @@ def test_the_papers_model_stands_beside_the_papers_number(tmp_path) -> None:
         10_000,
         "93.8 % (9,381 of 10,000)",
         0.938,
-        parameters(parts),
-        flops(parts),
-        flops(parts, MIXING),
+        parameters(layers),
+        flops(layers),
+        flops(layers, MIXING),
         "CIFAR-10 (JPEG-recompressed)",
         "",
     )
@@ -133,9 +133,9 @@ def test_an_unfinished_run_claims_nothing(tmp_path) -> None:
 )
 def test_images_of_any_size_are_not_built_for(tmp_path, name, value) -> None:
     run = write_run(tmp_path / "run")
-    facts = RunDirectory(run).read_facts()
-    facts["images"][name] = value
-    RunDirectory(run).write("run.json", facts)
+    metadata = RunDirectory(run).read_metadata()
+    metadata["images"][name] = value
+    RunDirectory(run).write("run.json", metadata)
     with pytest.raises(ValueError, match="two sides of 1 to 1,024 pixels"):
         table_row(run)
 

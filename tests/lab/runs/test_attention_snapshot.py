@@ -26,11 +26,11 @@ def test_content_at_zero_is_what_the_layer_scores_there() -> None:
     content = model_of("content").attention_layers()[0].content
     integers = iter(range(100))
 
-    def whole(array: jax.Array) -> jax.Array:
+    def rounded(array: jax.Array) -> jax.Array:
         numbers = np.random.default_rng(next(integers)).integers(-8, 9, array.shape)
         return jnp.asarray(numbers, jnp.float64)
 
-    content = jax.tree.map(whole, content)  # √4 divides by 2, so that all of it is exact
+    content = jax.tree.map(rounded, content)  # √4 divides by 2, so that all of it is exact
     zeros = jnp.zeros((1, 6, 4))
     scores = content.scores(zeros, zeros, GRID)[0]  # [heads, queries, keys]
     table = content_at_zero(content, GRID)

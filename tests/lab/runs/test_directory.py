@@ -45,7 +45,7 @@ CONVERTED = {
 
 
 @pytest.mark.parametrize(
-    ("part", "value", "message"),
+    ("field", "value", "message"),
     [
         ("test", None, "test is None, but expected dict"),
         ("check", {"images": 4}, "check: seen is missing, but expected float"),
@@ -53,10 +53,10 @@ CONVERTED = {
         ("conversion", {}, "conversion: kind is missing"),
     ],
 )
-def test_a_damaged_record_of_a_conversion_is_refused(tmp_path, part, value, message) -> None:
+def test_a_damaged_record_of_a_conversion_is_refused(tmp_path, field, value, message) -> None:
     run = RunDirectory(tmp_path)
     run.write(CONVERSION, CONVERTED)
     assert run.read_conversion() == CONVERTED
-    run.write(CONVERSION, {**CONVERTED, part: value})
+    run.write(CONVERSION, {**CONVERTED, field: value})
     with pytest.raises(ValueError, match=rf"conversion\.json.*{message}"):
         run.read_conversion()

@@ -49,22 +49,22 @@ def test_the_folder_holds_what_was_done(run, pictures) -> None:
     folder, outcome = run
     directory = RunDirectory(folder)
     assert directory.read_settings() == tiny_settings(pictures)
-    facts = directory.read_facts()
-    assert facts["command"] == COMMAND
-    assert facts["seed"] == 0
-    environment = facts["environment"]
+    metadata = directory.read_metadata()
+    assert metadata["command"] == COMMAND
+    assert metadata["seed"] == 0
+    environment = metadata["environment"]
     assert environment["jax"] == jax.__version__
     assert {"python", "flax", "optax", "orbax-checkpoint", "device", "cores"} <= environment.keys()
-    assert facts["git"] is None or len(facts["git"]["commit"]) == 40
-    images = facts["images"]
+    assert metadata["git"] is None or len(metadata["git"]["commit"]) == 40
+    images = metadata["images"]
     assert images["name"] == "pictures, 4 + 2 images"
     assert images["archive_md5"] is None
-    assert facts["initial"] is None
+    assert metadata["initial"] is None
     assert (images["train"], images["validation"], images["test"]) == (4, 0, 2)
     pixels = read_dataset(pictures).train.images / 255
     assert images["mean"] == pytest.approx(pixels.mean((0, 1, 2)), abs=1e-12)
-    assert len(facts["sittings"]) == 1
-    assert facts["sittings"][0]["environment"] == environment
+    assert len(metadata["sittings"]) == 1
+    assert metadata["sittings"][0]["environment"] == environment
     result = directory.read_result()
     assert result["status"] == "finished"
     assert (result["step"], result["steps"], result["test_images"]) == (2, 2, 2)
@@ -90,14 +90,14 @@ def test_the_record_of_a_run_has_all_that_a_row_asks_for(run) -> None:
 @pytest.mark.slow
 def test_a_finished_run_goes_on_to_where_it_is(run, pictures) -> None:
     folder, outcome = run
-    shown = Console(file=io.StringIO())
-    again = launch(tiny_settings(pictures), folder, command="another command", console=shown)
-    assert "this run is finished" in shown.file.getvalue()
+    console = Console(file=io.StringIO())
+    again = launch(tiny_settings(pictures), folder, command="another command", console=console)
+    assert "this run is finished" in console.file.getvalue()
     assert again.test_loss == outcome.test_loss
     assert same(again, outcome)
-    facts = RunDirectory(folder).read_facts()
-    assert facts["command"] == COMMAND
-    assert len(facts["sittings"]) == 2
+    metadata = RunDirectory(folder).read_metadata()
+    assert metadata["command"] == COMMAND
+    assert len(metadata["sittings"]) == 2
 
 
 @pytest.mark.slow
@@ -112,7 +112,7 @@ def test_the_recorded_command_repeats_the_run(pictures, tmp_path, monkeypatch) -
         command = repeating_command(words, PROGRAM)
         settings = with_images(arguments.settings, arguments)
         outcomes.append(launch(settings, tmp_path / name, command=command))
-        stored = RunDirectory(tmp_path / name).read_facts()["command"]
+        stored = RunDirectory(tmp_path / name).read_metadata()["command"]
         program, script, *words = shlex.split(stored)
         assert (program, script) == ("python", "experiments/cifar.py")
         assert "--output-dir" not in words
@@ -121,7 +121,7 @@ def test_the_recorded_command_repeats_the_run(pictures, tmp_path, monkeypatch) -
     first, second = (RunDirectory(tmp_path / name) for name in ("one", "two"))
     assert first.read_settings() == second.read_settings()
     assert first.read_settings().training.seed == 7
-    assert first.read_facts()["command"] == second.read_facts()["command"]
+    assert first.read_metadata()["command"] == second.read_metadata()["command"]
     assert first.read_result()["test_loss"] == second.read_result()["test_loss"]
 
 
@@ -160,8 +160,8 @@ def stop(*args, **kwargs):
 
 def test_a_run_may_begin_with_given_parameters(pictures, tmp_path, monkeypatch) -> None:
     settings = tiny_settings(pictures)
-    drawn = named_arrays(nnx.state(make_model(settings, read_dataset(pictures)), nnx.Param))
-    initial = {name: array + 1 for name, array in drawn.items()}
+    parameters = named_arrays(nnx.state(make_model(settings, read_dataset(pictures)), nnx.Param))
+    initial = {name: array + 1 for name, array in parameters.items()}
     starts = []
 
     def watch(_training, _images, model, *args, **kwargs):
@@ -174,39 +174,41 @@ def test_a_run_may_begin_with_given_parameters(pictures, tmp_path, monkeypatch) 
             launch(settings, tmp_path / "run", command=COMMAND, initial=arrays)
         assert all((starts[-1][name] == initial[name]).all() for name in initial)
     with pytest.raises(ValueError, match="began with other parameters"):
-        launch(settings, tmp_path / "run", command=COMMAND, initial=drawn)
+        launch(settings, tmp_path / "run", command=COMMAND, initial=parameters)
     with pytest.raises(ValueError, match="the arrays do not fit the model"):
         launch(settings, tmp_path / "new", command=COMMAND, initial={"a": np.zeros(2)})
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["lock"]
     launch_without_training(settings, tmp_path / "new")  # so that it will do for another run
     initial_file = tmp_path / "run" / "initial.npz"
-    digest = RunDirectory(tmp_path / "run").read_facts()["initial"]
+    digest = RunDirectory(tmp_path / "run").read_metadata()["initial"]
     assert digest == hashlib.sha256(initial_file.read_bytes()).hexdigest()
-    assert RunDirectory(tmp_path / "new").read_facts()["initial"] is None
-    RunDirectory(tmp_path / "run").write_initial(drawn)
+    assert RunDirectory(tmp_path / "new").read_metadata()["initial"] is None
+    RunDirectory(tmp_path / "run").write_initial(parameters)
     with pytest.raises(ValueError, match=r"initial\.npz is not the file with which the run began"):
         launch(settings, tmp_path / "run", command=COMMAND)
 
 
 def test_a_run_killed_before_it_began_does_not_stand_in_the_way(pictures, tmp_path) -> None:
     settings, run = tiny_settings(pictures), RunDirectory(tmp_path / "run")
-    drawn = named_arrays(nnx.state(make_model(settings, read_dataset(pictures)), nnx.Param))
+    parameters = named_arrays(nnx.state(make_model(settings, read_dataset(pictures)), nnx.Param))
     run.write(PRUNING, {"after": None})
-    run.write_initial({name: array + 2 for name, array in drawn.items()})
+    run.write_initial({name: array + 2 for name, array in parameters.items()})
     (run.path / ".config.json.0a1b2c3d.part").write_text("{")
     with pytest.raises(ValueError, match=r"initial\.npz and pruning\.json of a run that was"):
         launch(settings, run.path, command=COMMAND)
-    launch_without_training(settings, run.path, drawn)
-    assert all(np.array_equal(array, drawn[name]) for name, array in run.read_initial().items())
+    launch_without_training(settings, run.path, parameters)
+    assert all(
+        np.array_equal(array, parameters[name]) for name, array in run.read_initial().items()
+    )
 
 
 @pytest.mark.slow
 def test_what_pruning_did_is_completed_when_the_run_is(pictures, tmp_path) -> None:
     """As `prune` leaves it, killed while training, and gone on with by --resume."""
     settings, run = tiny_settings(pictures), RunDirectory(tmp_path / "run")
-    drawn = named_arrays(nnx.state(make_model(settings, read_dataset(pictures)), nnx.Param))
+    parameters = named_arrays(nnx.state(make_model(settings, read_dataset(pictures)), nnx.Param))
     run.write(PRUNING, {"removed": [1], "after": None})
-    launch_without_training(settings, run.path, drawn)
+    launch_without_training(settings, run.path, parameters)
     assert run.read_pruning() == {"removed": [1], "after": None}
     outcome = launch(settings, run.path, command=COMMAND)
     assert run.read_pruning() == {"removed": [1], "after": outcome.test_accuracy}

@@ -21,7 +21,7 @@ def main() -> None:
     jax.config.update("jax_enable_x64", True)
     import jax.numpy as jnp
     import numpy as np
-    from lab.training.tiny import Normalized, parts, placed, settings, training_images
+    from lab.training.tiny import Normalized, placed, set_up, settings, training_images
 
     from convattn_lab.training import step as steps_module
     from convattn_lab.training.program import compile_program
@@ -33,8 +33,8 @@ def main() -> None:
             groups = images.reshape(8, -1, *images.shape[1:]).astype(self.norm.dtype)
             mean = groups.mean(axis=1, keepdims=True)
             var = groups.var(axis=1, keepdims=True)
-            whole = groups.mean(axis=(0, 1)), groups.var(axis=(0, 1))
-            moved = (groups - mean) * jnp.sqrt(whole[1] + 1e-5) / jnp.sqrt(var + 1e-5) + whole[0]
+            pooled = groups.mean(axis=(0, 1)), groups.var(axis=(0, 1))
+            moved = (groups - mean) * jnp.sqrt(pooled[1] + 1e-5) / jnp.sqrt(var + 1e-5) + pooled[0]
             images = moved.reshape(images.shape)
             return super().__call__(images, training=training, dropout_key=dropout_key)
 
@@ -44,7 +44,7 @@ def main() -> None:
             batch_size=32, epochs=STEPS // 4, devices=devices, learning_rate=0.1, warmup=0.2
         )
         images = training_images(140)
-        recipe, mesh, fresh, data, epoch = parts(model(0, 0.25, jnp.dtype(dtype)), chosen, images)
+        recipe, mesh, fresh, data, epoch = set_up(model(0, 0.25, jnp.dtype(dtype)), chosen, images)
         program = compile_program(recipe, mesh, fresh, data, epoch)
         actual: list[list[float]] = []
         for seed in seeds:

@@ -6,7 +6,7 @@ Prints how many devices there are, and the platforms that it was lowered for.
 import jax
 import jax.export
 import numpy as np
-from lab.training.tiny import Dense, parts, settings, training_images
+from lab.training.tiny import Dense, set_up, settings, training_images
 
 from convattn_lab.training.step import make_step, order_of_epoch
 
@@ -15,7 +15,7 @@ PLATFORMS = ("cpu", "cuda", "tpu")
 
 def main() -> None:
     """Export, run, compare."""
-    recipe, _, state, data, steps = parts(
+    recipe, _, state, data, steps = set_up(
         Dense(), settings(batch_size=16, devices=jax.device_count()), training_images(64)
     )
     order = order_of_epoch(state, 64, steps)

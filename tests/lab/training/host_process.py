@@ -40,8 +40,8 @@ def train_as(job: dict[str, Any], index: int) -> dict[str, Any]:
     compiled, check = trainer.compile_program, trainer._Session._check_losses
     load, place = TrainingImages.load, trainer.place
 
-    def compile_and_halt(*parts: Any) -> Any:
-        program = compiled(*parts)
+    def compile_and_halt(*args: Any) -> Any:
+        program = compiled(*args)
 
         def halt_and_advance(state: Any, *rest: Any) -> Any:
             epoch = int(state.step) // STEPS_OF_EPOCH
@@ -56,8 +56,8 @@ def train_as(job: dict[str, Any], index: int) -> dict[str, Any]:
 
         return type(program)(halt_and_advance, program.order, program.looped)
 
-    def load_other(self: Any, held: Any, indices: Any, *rest: Any) -> Any:
-        return load(self, held, (indices + plant.get("share", 0)) % IMAGES, *rest)
+    def load_other(self: Any, data: Any, indices: Any, *rest: Any) -> Any:
+        return load(self, data, (indices + plant.get("share", 0)) % IMAGES, *rest)
 
     def place_other(state: Any, mesh: Any) -> Any:
         by = plant.get("drift", 0)

@@ -115,7 +115,9 @@ def test_any_damage_to_any_file_is_harmless_or_noticed(folder, kind):
             warnings.simplefilter("always")
             restored = CheckpointStore(folder).restore_newest(like, set_aside=False)
         path.write_bytes(original)
-        messages = [str(each.message) for each in caught if each.category is DamagedCheckpoint]
+        messages = [
+            str(warning.message) for warning in caught if warning.category is DamagedCheckpoint
+        ]
         assert digest(named_arrays(restored.state)) == digests[restored.step], path
         assert restored.record["seconds"] == restored.step / 3, path
         assert bool(messages) == (restored.step == 3), path
@@ -169,7 +171,7 @@ def test_arrays_of_another_name_shape_or_type_have_another_layout():
         *({"a": np.zeros(2, kind)} for kind in (np.int32, np.uint32)),
     ]
     for identity in (checkpoints.layout, digest):
-        assert len({identity(each) for each in arrays}) == len(arrays)
+        assert len({identity(variant) for variant in arrays}) == len(arrays)
 
 
 def test_folders_that_are_no_steps_are_left_alone(folder):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from comparison import assert_equal, assert_within, gamma
 from lab.training.test_step import cross_entropy_of
-from lab.training.tiny import CLASSES, SIDE, Normalized, parts, pictures, settings
+from lab.training.tiny import CLASSES, SIDE, Normalized, pictures, set_up, settings
 
 from convattn_lab.training.devices import place
 from convattn_lab.training.program import compile_evaluation
@@ -18,8 +18,8 @@ def logits_of(model, images):
     flat = ((images.images / 255 - 0.5) / 0.25).reshape(len(images), -1)
     norm, dense = model.norm, model.last.dense
     mean, var, scale, bias, kernel, last = (
-        np.asarray(part[...], np.float64)
-        for part in (norm.mean, norm.var, norm.scale, norm.bias, dense.kernel, dense.bias)
+        np.asarray(parameter[...], np.float64)
+        for parameter in (norm.mean, norm.var, norm.scale, norm.bias, dense.kernel, dense.bias)
     )
     normal = (flat - mean) / np.sqrt(var + norm.epsilon) * scale + bias
     return normal @ kernel + last, np.abs(normal) @ np.abs(kernel) + np.abs(last)
@@ -36,7 +36,7 @@ def test_the_evaluation_is_that_of_numpy(batch):
     model.norm.mean[...] = np.linspace(-0.5, 0.5, 3 * SIDE**2, dtype=np.float32)
     model.norm.var[...] = np.linspace(0.5, 2, 3 * SIDE**2, dtype=np.float32)
     images = replace(pictures(12, 3), labels=np.arange(12, dtype=np.uint8) % CLASSES)
-    recipe, mesh, state, _, _ = parts(model, settings(label_smoothing=0.5))
+    recipe, mesh, state, _, _ = set_up(model, settings(label_smoothing=0.5))
     before = named_arrays(state)
     evaluate = compile_evaluation(recipe, mesh, batch)
     loss, accuracy = evaluate(state, place(recipe.examples.arrays(images), mesh))

@@ -26,15 +26,15 @@ class Sequences(TrainingExamples):
     train: np.ndarray
     test: np.ndarray
     soft: bool = False
-    noun = "sequences"
+    unit_name = "sequences"
     positions = LENGTH
     validation = None
 
     def arrays(self, examples):
         return {"tokens": examples}
 
-    def load(self, held, indices, keys, dtype):
-        tokens = held["tokens"][indices]
+    def load(self, arrays, indices, keys, dtype):
+        tokens = arrays["tokens"][indices]
         named = jax.nn.one_hot(tokens, CLASSES, dtype=dtype)
         return named, 0.75 * named + 0.25 / CLASSES if self.soft and keys is not None else tokens
 

@@ -19,7 +19,7 @@ from comparison import assert_equal, assert_within
 from fast.layers import LAYER_BUCKETS, make_layer_case
 from flax import nnx
 from lab.models.tiny import SIZE, tiny
-from lab.training.tiny import parts, process_environment, settings, training_images
+from lab.training.tiny import process_environment, set_up, settings, training_images
 
 import convattn as ca
 from convattn.data.cifar10_slice import Images
@@ -70,7 +70,7 @@ def images_of_size():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["encoder", "resnet"])
 def test_the_training_step_is_exported(name):
-    recipe, _, state, data, steps = parts(model_of(name), settings(batch_size=4), images_of_size())
+    recipe, _, state, data, steps = set_up(model_of(name), settings(batch_size=4), images_of_size())
     order = order_of_epoch(state, 8, steps)
     leaves, structure = jax.tree.flatten((state, data, order))
     step = make_step(recipe, steps)
@@ -91,14 +91,14 @@ def test_the_training_step_is_exported(name):
     expected, expected_loss = jax.jit(make_step(recipe, steps))(state, data, order)
     assert_within(loss, expected_loss, CLOSE, "loss")
     arrays = named_arrays(expected)
-    for part, array in named_arrays(actual).items():
-        assert_within(array, arrays[part], CLOSE, part)
+    for name, array in named_arrays(actual).items():
+        assert_within(array, arrays[name], CLOSE, name)
     assert int(actual.step) == 1
     other, _ = run_exported(replace(state, key=state.key + 1))
     moved = named_arrays(other.parameters)
     assert any(  # planted: another key
-        np.abs(array - moved[part]).max() > 100 * CLOSE
-        for part, array in named_arrays(expected.parameters).items()
+        np.abs(array - moved[name]).max() > 100 * CLOSE
+        for name, array in named_arrays(expected.parameters).items()
     )
 
 

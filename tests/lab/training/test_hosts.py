@@ -28,7 +28,7 @@ STEPS = EPOCHS * STEPS_OF_EPOCH
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        *((each, "all three") for each in (("a:1", 2, None), (None, 2, 0))),
+        *((options, "all three") for options in (("a:1", 2, None), (None, 2, 0))),
         *(((where, 2, 0), "HOST:PORT") for where in ("a", ":1", "a:x", "a:65536")),
         *((("a:1", 2, process), f"process={process} of 2") for process in (2, -1)),
         (("a:1", 0, 0), "process=0 of 0"),
@@ -84,9 +84,9 @@ def test_a_program_for_one_process_refuses_two(second_of_two):
 @contextmanager
 def started(arguments):
     """The processes, one for each of these; they are killed at the end."""
-    words = [[sys.executable, SCRIPT, json.dumps(each)] for each in arguments]
+    words = [[sys.executable, SCRIPT, json.dumps(options)] for options in arguments]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    processes = [subprocess.Popen(each, env=process_environment(), **pipes) for each in words]
+    processes = [subprocess.Popen(options, env=process_environment(), **pipes) for options in words]
     try:
         yield processes
     finally:
@@ -181,7 +181,7 @@ def test_processes_that_differ_are_refused(done, planted, what):
 @pytest.mark.slow
 def test_what_was_killed_and_stopped_ends_with_the_same_bits(cache_folder, done):
     """After the kill, a signal to either stops both; then they go on to the end."""
-    folder, whole = done[0] / "chain", done[1]["whole"][0]
+    folder, uninterrupted = done[0] / "chain", done[1]["whole"][0]
     jobs = [job(folder, 1, halt=2), job(folder, 0, halt=3), job(folder)]
     with pair(cache_folder, jobs) as processes:
         for victim, epoch in ((1, 2), (0, 3)):
@@ -193,7 +193,7 @@ def test_what_was_killed_and_stopped_ends_with_the_same_bits(cache_folder, done)
         assert code == 0, problems
         assert [line["status"] for line in lines] == ["stopped", "stopped", "finished"]
         assert 2 * STEPS_OF_EPOCH < lines[0]["step"] < lines[1]["step"] < lines[2]["step"] == STEPS
-        assert all(lines[-1][name] == whole[name] for name in ("test", "arrays"))
+        assert all(lines[-1][name] == uninterrupted[name] for name in ("test", "arrays"))
         losses = [loss for line in lines for loss in line["losses"]]
-        assert losses == whole["losses"][-len(losses) :]
+        assert losses == uninterrupted["losses"][-len(losses) :]
     assert metric_lines(folder) == metric_lines(done[0] / "whole")

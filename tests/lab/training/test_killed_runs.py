@@ -17,8 +17,8 @@ from lab.training.tiny import (
     Normalized,
     images_with_validation,
     metric_lines,
-    parts,
     process_environment,
+    set_up,
 )
 
 from convattn_lab.training.checkpoints import BEST, CHECKPOINTS, CheckpointStore
@@ -56,7 +56,7 @@ def last_line(folder, cache):
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory, cache_folder):
+def uninterrupted(tmp_path_factory, cache_folder):
     """The folder and last line of a run that nothing interrupts, compiled there and then."""
     folder = tmp_path_factory.mktemp("whole")
     last = last_line(folder, cache_folder)
@@ -67,7 +67,7 @@ def whole(tmp_path_factory, cache_folder):
 
 def arrays(folder, name):
     """The newest state there: parameters, statistics, optimiser, key, step."""
-    _, _, like, _, _ = parts(Normalized(), settings_of_the_run(), images_with_validation())
+    _, _, like, _, _ = set_up(Normalized(), settings_of_the_run(), images_with_validation())
     restored = CheckpointStore(folder / name).restore_newest(like, set_aside=False)
     best = restored.record["best_step"]
     return {**named_arrays(restored.state), "at": restored.step, "best": best}
@@ -95,12 +95,12 @@ def is_writing(folder):
 
 
 @pytest.mark.parametrize("seed", range(5, 5 + TRIALS))
-def test_killed_at_random_moments(tmp_path, cache_folder, whole, seed):
+def test_killed_at_random_moments(tmp_path, cache_folder, uninterrupted, seed):
     """Drawn for each process: after some time, after some more steps, or amid a checkpoint."""
     draw = random.Random(seed)
     reached, kills = [], []
     for kill in ("steps", "writing", "time", "writing"):
-        begun = newest(tmp_path)
+        first = newest(tmp_path)
         further, seconds = draw.randint(1, STEPS // 5), draw.uniform(0.0, 2.0)
         with training_process(tmp_path, cache_folder) as process:
             started = time.monotonic()
@@ -108,7 +108,7 @@ def test_killed_at_random_moments(tmp_path, cache_folder, whole, seed):
                 if kill == "time":
                     time.sleep(seconds)
                     break
-                advanced = newest(tmp_path) - begun >= further
+                advanced = newest(tmp_path) - first >= further
                 if advanced and (kill == "steps" or is_writing(tmp_path)):
                     break
                 assert time.monotonic() - started < 60
@@ -122,18 +122,18 @@ def test_killed_at_random_moments(tmp_path, cache_folder, whole, seed):
     assert len(kills) >= 2, kills
     assert 0 < reached[0] < STEPS, reached
     assert len(set(reached)) > 1, reached
-    assert last_line(tmp_path, cache_folder) == whole[1]
-    assert_same_run(tmp_path, whole[0])
+    assert last_line(tmp_path, cache_folder) == uninterrupted[1]
+    assert_same_run(tmp_path, uninterrupted[0])
 
 
 @pytest.mark.parametrize("change", ["metrics", "checkpoint"])
-def test_a_run_that_differs_is_noticed(tmp_path, whole, change):
+def test_a_run_that_differs_is_noticed(tmp_path, uninterrupted, change):
     """Planted: a metrics line that is missing, and an older checkpoint."""
-    copy = shutil.copytree(whole[0], tmp_path / "copy")
+    copy = shutil.copytree(uninterrupted[0], tmp_path / "copy")
     if change == "metrics":
         path = copy / "metrics.jsonl"
         path.write_text("".join(path.read_text().splitlines(keepends=True)[1:]))
     else:
         shutil.rmtree(copy / CHECKPOINTS / str(STEPS))
     with pytest.raises(AssertionError):
-        assert_same_run(copy, whole[0])
+        assert_same_run(copy, uninterrupted[0])

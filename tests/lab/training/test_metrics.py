@@ -68,7 +68,7 @@ def scalars(folder):
         for record in records(path.read_bytes()):
             event = Event.FromString(record)
             if event.HasField("session_log"):
-                current = [each for each in current if each[0] < event.step]
+                current = [entry for entry in current if entry[0] < event.step]
             current += [(event.step, value.tag) for value in event.summary.value]
     return current
 

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 from comparison import assert_equal
-from lab.training.tiny import Convolved, Normalized, parts, placed, settings
+from lab.training.tiny import Convolved, Normalized, placed, set_up, settings
 
 from convattn_lab.training import program as programs
 from convattn_lab.training.program import compile_program, has_convolution, is_finite
@@ -14,7 +14,7 @@ from convattn_lab.training.step import make_step, order_of_epoch
 
 def compiled():
     """A function of the numbers of steps of each call, to the state's arrays and the losses."""
-    recipe, mesh, state, data, steps = parts(Normalized(), settings())
+    recipe, mesh, state, data, steps = set_up(Normalized(), settings())
     program = compile_program(recipe, mesh, state, data, steps)
 
     def train(*counts):
@@ -45,37 +45,37 @@ def looped():
 
 
 @pytest.fixture(scope="module")
-def whole(looped):
+def uninterrupted(looped):
     return looped(4, 4)
 
 
 @pytest.mark.slow
-def test_any_division_into_calls_gives_the_same_bits(looped, whole):
-    assert_same_bits(looped(1, 3, 2, 1, 1), whole)
+def test_any_division_into_calls_gives_the_same_bits(looped, uninterrupted):
+    assert_same_bits(looped(1, 3, 2, 1, 1), uninterrupted)
     with pytest.raises(AssertionError):  # planted: a step fewer
-        assert_same_bits(looped(4, 3), whole)
+        assert_same_bits(looped(4, 3), uninterrupted)
 
 
 @pytest.mark.slow
-def test_one_call_for_each_step_gives_the_bits_of_the_loop(whole, monkeypatch):
+def test_one_call_for_each_step_gives_the_bits_of_the_loop(uninterrupted, monkeypatch):
     """XLA does not promise it: here the loop's body is compiled as the step alone is."""
     monkeypatch.setattr(programs, "has_convolution", lambda *_: True)
     program, train = compiled()
     assert not program.looped
-    assert_same_bits(train(4, 1, 3), whole)
+    assert_same_bits(train(4, 1, 3), uninterrupted)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("model", "expected"), [(Convolved, True), (Normalized, False)])
 def test_a_convolution_is_noticed_wherever_it_is(model, expected):
     """So that on a CPU it is called step by step."""
-    recipe, _, state, data, steps = parts(model(), settings())
+    recipe, _, state, data, steps = set_up(model(), settings())
     order = jax.eval_shape(lambda state: order_of_epoch(state, 70, 4), state)
     assert has_convolution(make_step(recipe, steps), state, data, order) is expected
 
 
 def test_the_state_is_donated():
-    recipe, mesh, state, data, steps = parts(Normalized(), settings())
+    recipe, mesh, state, data, steps = set_up(Normalized(), settings())
     program = compile_program(recipe, mesh, state, data, steps)
     program.advance(state, data, program.order(state), 2)
     alive = [name for name, leaf in named_leaves(state) if leaf.size and not leaf.is_deleted()]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from comparison import assert_equal, assert_within, gamma
 from flax import nnx
-from lab.training.tiny import CLASSES, SIDE, Dense, parts, settings, training_images
+from lab.training.tiny import CLASSES, SIDE, Dense, set_up, settings, training_images
 
 from convattn_lab.data.augmentation.settings import Augmentation
 from convattn_lab.data.batches import example_keys
@@ -63,7 +63,9 @@ PLAIN = {"learning_rate": 1.0, "momentum": 0.0, "weight_decay": 0.0, "warmup": 0
 @cache
 def spying(batch_size):
     """The compiled step and order, the state, the images, and the steps of an epoch."""
-    recipe, _, state, data, steps = parts(Spy(batch_size), settings(**PLAIN, batch_size=batch_size))
+    recipe, _, state, data, steps = set_up(
+        Spy(batch_size), settings(**PLAIN, batch_size=batch_size)
+    )
     order = jax.jit(lambda state: order_of_epoch(state, 70, steps))
     return jax.jit(make_step(recipe, steps)), order, state, data, steps
 
@@ -91,8 +93,8 @@ def test_seed_epoch_and_index_decide_a_steps_images():
     assert halves[0][0].shape == (8,)
     pictures = dict(zip(indices.tolist(), np.asarray(images), strict=True))
     shared = 0
-    for places, half, _ in halves:
-        for index, picture in zip(places.tolist(), np.asarray(half), strict=True):
+    for selected, half, _ in halves:
+        for index, picture in zip(selected.tolist(), np.asarray(half), strict=True):
             if index in pictures:  # the mean over 8, not 16: twice the gradient
                 assert_equal(picture, 2 * pictures[index])
                 shared += 1
@@ -126,7 +128,7 @@ def test_an_epoch_takes_every_picture_at_most_once():
 @pytest.mark.slow
 def test_bfloat16_computes_but_does_not_store():
     """Parameters, momentum and losses stay float32."""
-    recipe, _, state, data, steps = parts(Dense(), settings(compute_dtype="bfloat16"))
+    recipe, _, state, data, steps = set_up(Dense(), settings(compute_dtype="bfloat16"))
     after, loss = jax.jit(make_step(recipe, steps))(state, data, order_of_epoch(state, 70, steps))
     assert loss.dtype == jnp.float32
     assert np.isfinite(loss)
@@ -139,7 +141,7 @@ def test_a_step_learns_from_mixed_pictures():
     """With all that DeiT does: the loss is that of the batch as it is loaded."""
     deit = Augmentation(1, rand_augment=9.0, mixup=0.8, cutmix=1.0, erasing=0.25)
     images, model = training_images(augmentation=deit), Dense(dropout=0.0)
-    recipe, _, state, data, steps = parts(model, settings(label_smoothing=0.1), images)
+    recipe, _, state, data, steps = set_up(model, settings(label_smoothing=0.1), images)
     state = replace(state, step=jnp.asarray(5, jnp.int32))
     order = order_of_epoch(state, 70, steps)
     after, loss = jax.jit(make_step(recipe, steps))(state, data, order)

@@ -138,14 +138,14 @@ def test_a_run_that_died_in_its_first_epoch_begins_again(tmp_path, monkeypatch, 
     """It says so, and TensorBoard holds the losses before each checkpoint."""
     save, complete = CheckpointStore.save, []
 
-    def look(store, step, arrays, record):
+    def record_and_save(store, step, arrays, record):
         if "identity" in record:
             steps = {step for step, name in scalars(tmp_path) if name == "loss"}
             complete.append(steps == set(range(1, step + 1)))
         save(store, step, arrays, record)
 
     (tmp_path / "metrics.jsonl").write_text("")
-    monkeypatch.setattr(CheckpointStore, "save", look)
+    monkeypatch.setattr(CheckpointStore, "save", record_and_save)
     run(tmp_path, settings(epochs=1), console=Console())
     assert complete == [True] * 4
     assert "no checkpoint was written" in capsys.readouterr().out

@@ -80,8 +80,8 @@ def pictures(count: int, seed: int = 0) -> Images:
 def training_images(count: int = 70, **changes: Any) -> TrainingImages:
     """Of `count` images the training part, with 12 to test on."""
     statistics = np.full(3, 0.5), np.full(3, 0.25)
-    whole = pictures(count), pictures(12, 1), *statistics
-    return replace(TrainingImages(*whole, augmentation=Augmentation(1, True)), **changes)
+    splits = pictures(count), pictures(12, 1), *statistics
+    return replace(TrainingImages(*splits, augmentation=Augmentation(1, True)), **changes)
 
 
 def images_with_validation(**changes: Any) -> TrainingImages:
@@ -95,7 +95,7 @@ def settings(**changes: Any) -> TrainingSettings:
     return TrainingSettings(**{**usual, **changes})
 
 
-def parts(
+def set_up(
     model: nnx.Module, chosen: TrainingSettings, images: TrainingImages | None = None
 ) -> tuple[Recipe, Any, TrainState, DeviceImages, int]:
     """Recipe, mesh, fresh state on it, images on it, and the steps of an epoch."""

@@ -10,7 +10,7 @@ from comparison import assert_within
 from flax import nnx
 from nnx.vision_transformer.tiny_transformer import CONVOLUTION, images, network
 
-from convattn_lab.two_phase.conversion_check import failure, seen_of
+from convattn_lab.two_phase.conversion_check import deviation_record, failure
 from convattn_lab.two_phase.deviation import ConversionDeviation, deviation
 from convattn_lab.two_phase.mixing_bound import attention_bound
 from convattn_lab.two_phase.settings import ConversionSettings, phase_two_settings
@@ -64,8 +64,8 @@ def test_half_of_the_saturation_exceeds_the_bound() -> None:
     assert not deviation(phase_one(), wrong, images(), CASES["limit, M = 10"]).passed
 
 
-def change(part, function) -> None:
-    part[...] = function(part[...])
+def change(parameter, function) -> None:
+    parameter[...] = function(parameter[...])
 
 
 def shift_ring(mixing) -> None:
@@ -124,7 +124,7 @@ def test_both_runs_are_the_networks() -> None:
 @pytest.mark.slow
 def test_the_record_of_the_check() -> None:
     result = deviation_of("limit, M = 10")
-    record = seen_of(result)
+    record = deviation_record(result)
     assert (record["images"], record["passed"]) == (2, True)
     assert record["seen"] == result.difference < record["bound"]
     assert 0 < record["share"] <= 1
@@ -148,8 +148,8 @@ def test_the_bound_of_a_layer_grows_with_the_saturation() -> None:
     """TV(10)/TV(20) is e^10 within 1 %, and float32 rounds by the same in both."""
     mixing, tokens = phase_one().layers[0].mixing, phase_one().embedded(images())
     half, full = (
-        attention_bound(converted(each).layers[0].mixing, mixing, tokens, each)
-        for each in (replace(LIMIT, logit=5.0), CASES["limit, M = 10"])
+        attention_bound(converted(conversion).layers[0].mixing, mixing, tokens, conversion)
+        for conversion in (replace(LIMIT, logit=5.0), CASES["limit, M = 10"])
     )
     variation = [replace(LIMIT, logit=logit).total_variation(20) for logit in (5.0, 10.0)]
     ratio = variation[1] / variation[0]

@@ -42,22 +42,22 @@ def trained(tmp_path_factory, pictures):
         patched.setattr(pipeline, "launch", first_alone)
         with pytest.raises(KeyboardInterrupt):
             run_two_phase(settings, folder, command="a command")
-    begun = RunDirectory(folder / "phase2").read_conversion()
+    conversion = RunDirectory(folder / "phase2").read_conversion()
     before = read_metrics(folder / "phase1")
     summary = run_two_phase(settings, folder, command="another command")
-    return folder, settings, summary, begun, before
+    return folder, settings, summary, conversion, before
 
 
 def test_a_pipeline_goes_on_where_it_stopped(trained) -> None:
-    folder, settings, summary, begun, before = trained
+    folder, settings, summary, conversion, before = trained
     stored = read_json(folder / "two_phase.json")
     assert two_phase_from_json(stored["settings"]) == settings
     assert stored["command"] == "a command"
     assert read_json(folder / "summary.json") == summary
     assert read_metrics(folder / "phase1") == before  # not trained again
     stored = RunDirectory(folder / "phase2").read_conversion()
-    for part in ("source", "conversion", "check", "test", "gradients"):
-        assert stored[part] == begun[part] == json.loads(json.dumps(stored[part]))
+    for field in ("source", "conversion", "check", "test", "gradients"):
+        assert stored[field] == conversion[field] == json.loads(json.dumps(stored[field]))
     assert [summary[name]["epochs"] for name in ("phase_one", "phase_two")] == [1, 1]
 
 
@@ -161,13 +161,13 @@ def test_if_the_check_fails_nothing_is_trained(trained, tmp_path, monkeypatch) -
 
 def test_outcomes_are_as_the_trainer_gives_them(monkeypatch, pictures, tmp_path) -> None:
     """A phase that is stopped by a signal ends the pipeline in order, and says so."""
-    seen = []
+    trained = []
 
     def stopped(run, folder, **options):
-        seen.append(folder.name)
+        trained.append(folder.name)
         return Outcome("stopped", 1, 2, None, None, 0.0, nnx.Module())
 
     monkeypatch.setattr(pipeline, "launch", stopped)
     assert run_two_phase(tiny_pipeline(pictures), tmp_path / "run", command="") is None
-    assert seen == ["phase1"]
+    assert trained == ["phase1"]
     assert not (tmp_path / "run" / "summary.json").exists()

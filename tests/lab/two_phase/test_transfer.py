@@ -61,9 +61,9 @@ def layer_limit(one, two, conversion, tokens):
     rounding of the convolution in use, γ_n(|X| * |W| + |b|) for n = K²C + 2 terms, and N + 1 more
     for the mean of N tokens."""
     count = one.kernel[..., 0].size + 2 + (one.border == "mean") * (tokens[0, ..., 0].size + 1)
-    parts = (tokens, one.kernel[...], one.bias[...])
+    arrays = (tokens, one.kernel[...], one.bias[...])
     options = {"patch_size": one.patch_size, "border": one.border}
-    size = convolve_tokens(*map(jnp.abs, parts), **options)
+    size = convolve_tokens(*map(jnp.abs, arrays), **options)
     rounding = gamma(count, "float64") * np.asarray(size)
     return attention_bound(two, one, tokens, conversion) + rounding
 
@@ -91,10 +91,10 @@ def test_the_whole_network_gives_the_same_logits(name):
     inputs = images(dtype="float64")
     assert_within(run(two, inputs), run(one, inputs), CLOSE)
     with pytest.raises(AssertionError, match="too far"):
-        assert_within(run(halved(two), inputs), run(one, inputs), CLOSE)
+        assert_within(run(with_half_saturation(two), inputs), run(one, inputs), CLOSE)
 
 
-def halved(two):
+def with_half_saturation(two):
     """The heights M(N) halved, whose leak is no longer the one that the last head takes back."""
     graph, state = nnx.split(two)
     copy = nnx.merge(graph, jax.tree.map(jnp.array, state))
@@ -150,8 +150,8 @@ def test_all_but_the_mixing_is_copied():
     for layer in two.layers:
         mixing = layer.mixing
         assert_equal(mixing.value[...], np.tile(np.eye(12), (10, 1, 1)))
-        for part in (mixing.query, mixing.query_bias, mixing.key_bias, mixing.value_bias):
-            assert_equal(part[...], np.zeros(part.shape))
+        for parameter in (mixing.query, mixing.query_bias, mixing.key_bias, mixing.value_bias):
+            assert_equal(parameter[...], np.zeros(parameter.shape))
         assert abs(float(mixing.key[...].std()) / 0.02 - 1) < 5 / (2 * mixing.key.size) ** 0.5
     keys = [layer.mixing.key[...] for layer in two.layers]
     assert (np.asarray(keys[0]) != np.asarray(keys[1])).all()
@@ -228,7 +228,7 @@ def gradient_of_first_mixing(conversion):
     layer = two.layers[0]
     tokens = layer.mixing_inputs(two.embedded(images()))
     flat = nnx.to_flat_state(gradient_of(layer.mixing, tokens))
-    return {path[-1]: np.asarray(part[...]) for path, part in flat}, layer.mixing, tokens
+    return {path[-1]: np.asarray(parameter[...]) for path, parameter in flat}, layer.mixing, tokens
 
 
 def test_random_keys_let_queries_learn():
@@ -262,8 +262,8 @@ def test_a_saturated_softmax_passes_nothing_back():
     count = tokens.shape[0] * tokens.shape[1] * tokens.shape[2]
     # of the difference dA - Σ a dA, at the target, whose a is 1
     rounding = 4 * gamma(200, "float32")
-    most = count * largest * (4 * LIMIT.total_variation(mixing.grid.number_of_keys) + rounding)
-    assert np.abs(gradient["position_bias"]).max() <= most
+    limit = count * largest * (4 * LIMIT.total_variation(mixing.grid.number_of_keys) + rounding)
+    assert np.abs(gradient["position_bias"]).max() <= limit
     exact, *_ = gradient_of_first_mixing(EXACT)
     assert np.abs(exact["position_bias"]).max() > 100 * np.abs(gradient["position_bias"]).max()
 

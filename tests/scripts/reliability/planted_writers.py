@@ -32,7 +32,7 @@ def littering(path: Path, content: bytes) -> None:
 
 
 def stubborn(path: Path, content: bytes) -> None:
-    if any(each.name.startswith(".a.") for each in path.parent.iterdir()):
+    if any(entry.name.startswith(".a.") for entry in path.parent.iterdir()):
         raise SystemExit(2)
     write_file(path, content)
 

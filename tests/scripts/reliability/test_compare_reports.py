@@ -20,10 +20,10 @@ REPORT = {
 
 def changed(*keys, to):
     report = copy.deepcopy(REPORT)
-    part = report
+    node = report
     for key in keys[:-1]:
-        part = part[key]
-    part[keys[-1]] = to
+        node = node[key]
+    node[keys[-1]] = to
     return report
 
 
@@ -44,7 +44,7 @@ def test_times_and_the_environment_may_differ(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("report", "expected", "verdicts"),
+    ("report", "message", "verdicts"),
     [
         (changed("claims", 0, "evidence", 0, "passed", to=False), "S.x/evidence/a/passed", True),
         (changed("claims", 0, "evidence", 1, "passed", to=True), "S.x/evidence/b/passed", True),
@@ -55,10 +55,10 @@ def test_times_and_the_environment_may_differ(tmp_path):
     ],
     ids=["failed", "ran", "level", "evidence lost", "claim", "number"],
 )
-def test_what_differs_is_named(tmp_path, report, expected, verdicts):
+def test_what_differs_is_named(tmp_path, report, message, verdicts):
     done = compare(tmp_path, REPORT, report)
     assert done.returncode == 1
-    assert expected in done.stdout
+    assert message in done.stdout
     assert compare(tmp_path, REPORT, report, options=["--verdicts"]).returncode == verdicts
 
 

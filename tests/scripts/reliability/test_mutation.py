@@ -41,7 +41,7 @@ def scripts(monkeypatch):
 
 def changes(scripts, code):
     mutants = scripts("mutants").mutants_of("planted.py", code.encode(), {})
-    return sorted((each.function, each.before, each.after) for each in mutants)
+    return sorted((mutant.function, mutant.before, mutant.after) for mutant in mutants)
 
 
 def test_every_change_of_a_module(scripts):
@@ -69,17 +69,17 @@ def test_every_change_of_a_module(scripts):
     ],
 )  # fmt: skip
 def test_every_change_of_a_line(before, after, scripts):
-    assert changes(scripts, before) == [("", before, each) for each in after]
+    assert changes(scripts, before) == [("", before, line) for line in after]
 
 
 def test_the_name_of_a_mutant_says_which_of_two_equal_lines_it_is(scripts):
     code = b"def f(a):\n    if a:\n        return 1\n    return 1\n"
     moved = b"\n\n" + code
-    mutants, later = (scripts("mutants").mutants_of("m.py", each, {}) for each in (code, moved))
-    assert [each.key for each in mutants] == [each.key for each in later]
-    assert len({each.key for each in mutants}) == len(mutants)
-    twos = [each for each in mutants if each.after == "return 2"]
-    assert [each.number for each in twos] == [0, 1]
+    mutants, later = (scripts("mutants").mutants_of("m.py", source, {}) for source in (code, moved))
+    assert [mutant.key for mutant in mutants] == [mutant.key for mutant in later]
+    assert len({mutant.key for mutant in mutants}) == len(mutants)
+    twos = [mutant for mutant in mutants if mutant.after == "return 2"]
+    assert [mutant.number for mutant in twos] == [0, 1]
     assert twos[1].applied(code) == b"def f(a):\n    if a:\n        return 1\n    return 2\n"
 
 
@@ -87,7 +87,7 @@ def test_messages_are_left_out(scripts, tmp_path):
     (tmp_path / "m.py").write_text("def require(holds, code, reason): pass\n")
     known = scripts("mutants").parameters([tmp_path / "m.py"])
     mutants = scripts("mutants").mutants_of("n.py", b"require(a, 'code', 'a reason')", known)
-    assert {each.after for each in mutants} == {"pass", "require(a, 'code~', 'a reason')"}
+    assert {mutant.after for mutant in mutants} == {"pass", "require(a, 'code~', 'a reason')"}
 
 
 def test_a_sample_changes_only_by_what_is_no_mutant_any_more(scripts):
@@ -95,18 +95,22 @@ def test_a_sample_changes_only_by_what_is_no_mutant_any_more(scripts):
     sample = scripts("mutation").sample
     code = "\n".join(f"x{n} = {n} + {n + 7}" for n in range(30))
     before, after = (
-        scripts("mutants").mutants_of("m.py", each.encode(), {})
-        for each in (code, code.replace("x3 = 3 + 10\n", "") + "\ny = 2")
+        scripts("mutants").mutants_of("m.py", source.encode(), {})
+        for source in (code, code.replace("x3 = 3 + 10\n", "") + "\ny = 2")
     )
     assert len(sample(before, 40, 1)) == 40
-    assert {each.key for each in sample(before, 40, 1)} != {each.key for each in before[:40]}
+    assert {mutant.key for mutant in sample(before, 40, 1)} != {
+        mutant.key for mutant in before[:40]
+    }
     assert sample(before, 40, 1) == sample(reversed(before), 40, 1) != sample(before, 40, 2)
-    drawn, later = ({each.key for each in sample(mutants, 40, 1)} for mutants in (before, after))
-    gone = {each.key for each in before} - {each.key for each in after}
-    new = {each.key for each in after} - {each.key for each in before}
-    assert gone & drawn
+    sampled, later = (
+        {mutant.key for mutant in sample(mutants, 40, 1)} for mutants in (before, after)
+    )
+    gone = {mutant.key for mutant in before} - {mutant.key for mutant in after}
+    new = {mutant.key for mutant in after} - {mutant.key for mutant in before}
+    assert gone & sampled
     assert new
-    assert len(drawn - later - gone) <= len(later & new) < 10  # each new one takes one's place
+    assert len(sampled - later - gone) <= len(later & new) < 10  # each new one takes one's place
 
 
 @pytest.mark.slow

@@ -50,10 +50,10 @@ def mix(
     height, width = images.shape[1:3]
     own, box, fraction = draw_mixing(key, mixup, cutmix, height, width)
     other = images[::-1]
-    whole = own.astype(images.dtype) * images + (1 - own).astype(images.dtype) * other
+    blended = own.astype(images.dtype) * images + (1 - own).astype(images.dtype) * other
     named = jax.nn.one_hot(labels, classes, dtype=jnp.float32)
     targets = fraction * named + (1 - fraction) * named[::-1]
-    return jnp.where(box[..., None], other, whole), targets
+    return jnp.where(box[..., None], other, blended), targets
 
 
 def draw_mixing(
@@ -70,12 +70,12 @@ def draw_mixing(
         the weight of the own label: for CutMix the part of the area outside of the box.
     """
     words = jax.random.bits(jax.random.fold_in(key, STREAM), (4,), jnp.uint32)
-    place = words[0] % jnp.uint32(COUNT)
+    index = words[0] % jnp.uint32(COUNT)
     cut = words[1] >= jnp.uint32(2**31) if mixup and cutmix else jnp.asarray(bool(cutmix))
-    own = jnp.where(cut, jnp.float32(1), jnp.asarray(fractions(mixup or 1.0))[place])
+    own = jnp.where(cut, jnp.float32(1), jnp.asarray(fractions(mixup or 1.0))[index])
     sides = jnp.array([height, width], jnp.int32)
     middle = (words[2:] % sides.astype(jnp.uint32)).astype(jnp.int32)
-    half = jnp.where(cut, jnp.asarray(half_boxes(cutmix or 1.0, height, width))[place], 0)
+    half = jnp.where(cut, jnp.asarray(half_boxes(cutmix or 1.0, height, width))[index], 0)
     first, end = jnp.maximum(middle - half, 0), jnp.minimum(middle + half, sides)
     area = (end[0] - first[0]) * (end[1] - first[1])
     left = (height * width - area).astype(jnp.float32) / jnp.float32(height * width)

@@ -66,12 +66,12 @@ def rand_augment(
             f"channels={images.shape[-1]}, but expected 3 for RandAugment; leave it out"
         )
     table = jnp.asarray(argument_table(magnitude))
-    operations, places, negative = draw_operations(keys)
-    found = images.astype(jnp.float32)
+    operations, levels, negative = draw_operations(keys)
+    pixels = images.astype(jnp.float32)
     for number in range(IN_A_ROW):
-        chosen = operations[:, number], table[places[:, number]], negative[:, number]
-        found = jax.vmap(apply_operation, (0, 0, 0, 0, None))(found, *chosen, fill)
-    return found.astype(jnp.uint8)
+        chosen = operations[:, number], table[levels[:, number]], negative[:, number]
+        pixels = jax.vmap(apply_operation, (0, 0, 0, 0, None))(pixels, *chosen, fill)
+    return pixels.astype(jnp.uint8)
 
 
 def draw_operations(
@@ -89,11 +89,11 @@ def draw_operations(
     def words(key: Array) -> Array:
         return jax.random.bits(jax.random.fold_in(key, STREAM), (IN_A_ROW, 4), dtype=jnp.uint32)
 
-    drawn = jax.vmap(words)(keys)
-    operations = (drawn[..., 0] % jnp.uint32(len(OPERATIONS))).astype(jnp.int32)
-    done, negative = drawn[..., 1] >= jnp.uint32(2**31), drawn[..., 3] >= jnp.uint32(2**31)
-    places = (drawn[..., 2] % jnp.uint32(COUNT)).astype(jnp.int32)
-    return jnp.where(done, operations, NOTHING), places, negative
+    bits = jax.vmap(words)(keys)
+    operations = (bits[..., 0] % jnp.uint32(len(OPERATIONS))).astype(jnp.int32)
+    done, negative = bits[..., 1] >= jnp.uint32(2**31), bits[..., 3] >= jnp.uint32(2**31)
+    levels = (bits[..., 2] % jnp.uint32(COUNT)).astype(jnp.int32)
+    return jnp.where(done, operations, NOTHING), levels, negative
 
 
 def magnitudes(mean: float) -> list[float]:
@@ -158,10 +158,10 @@ def apply_operation(
         fill: One value a channel.
     """
     step, threshold, addition, more, less, *affine = arguments
-    found = _by_value(image, operation, step, threshold, addition)
-    found = _blended(found, operation, jnp.where(negative, less, more))
-    found = _warped(found, operation, jnp.where(negative, -1, 1), affine, fill)
-    return jnp.floor(jnp.clip(found, 0, 255) + ERROR)
+    pixels = _by_value(image, operation, step, threshold, addition)
+    pixels = _blended(pixels, operation, jnp.where(negative, less, more))
+    pixels = _warped(pixels, operation, jnp.where(negative, -1, 1), affine, fill)
+    return jnp.floor(jnp.clip(pixels, 0, 255) + ERROR)
 
 
 def _by_value(
@@ -170,7 +170,7 @@ def _by_value(
     """Source: Pillow, `ImageOps`; timm, `solarize_add`."""
     low, high = image.min((0, 1)), image.max((0, 1))
     contrast = (image - low) * 255 / jnp.maximum(high - low, 1)
-    each = (
+    cases = (
         jnp.where(high > low, jnp.floor(contrast + ERROR), image),
         _equalized(image),
         255 - image,
@@ -179,7 +179,7 @@ def _by_value(
         jnp.where(image < 128, jnp.minimum(image + addition, 255), image),
         image,
     )
-    return lax.select_n(jnp.minimum(operation, BLENDS), *each)
+    return lax.select_n(jnp.minimum(operation, BLENDS), *cases)
 
 
 def _equalized(image: Array) -> Array:
@@ -255,5 +255,5 @@ def _warped(image: Array, operation: Array, sign: Array, affine: list[Array], fi
     def sampled(channel: Array) -> Array:
         return map_coordinates(channel, [rows - 0.5, columns - 0.5], 1, mode="nearest")
 
-    found = jax.vmap(sampled, in_axes=-1, out_axes=-1)(image)
-    return jnp.where(inside[..., None], found, fill)
+    warped = jax.vmap(sampled, in_axes=-1, out_axes=-1)(image)
+    return jnp.where(inside[..., None], warped, fill)

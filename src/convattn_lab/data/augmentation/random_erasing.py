@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int32, Key, UInt32
 
 STREAM = 17  # what an image's key is folded with
-PARTS = 64
+NUM_FRACTIONS = 64
 SMALLEST, LARGEST = 0.02, 1 / 3
 NARROWEST = 0.3
 FINE = 2**24  # a probability is a multiple of 2⁻²⁴
@@ -59,8 +59,8 @@ def erase(
         room = jnp.array([height, width], jnp.int32) - size + 1
         first = (words[2:] % room.astype(jnp.uint32)).astype(jnp.int32)
         box = erased & inside_box(first, first + size, height, width)
-        drawn = jax.random.normal(noise, image.shape, jnp.float32).astype(image.dtype)
-        return jnp.where(box[..., None], drawn, image)
+        fill = jax.random.normal(noise, image.shape, jnp.float32).astype(image.dtype)
+        return jnp.where(box[..., None], fill, image)
 
     return jax.vmap(one)(images, keys)
 
@@ -91,7 +91,7 @@ def box_sizes(height: int, width: int) -> Int32[np.ndarray, "boxes 2"]:
     >>> sizes.shape, sizes.max()
     ((4064, 2), np.int32(31))
     """
-    middles = [(number + 0.5) / PARTS for number in range(PARTS)]
+    middles = [(number + 0.5) / NUM_FRACTIONS for number in range(NUM_FRACTIONS)]
     areas = [(SMALLEST + (LARGEST - SMALLEST) * middle) * height * width for middle in middles]
     aspects = [NARROWEST ** (1 - 2 * middle) for middle in middles]
     boxes = [

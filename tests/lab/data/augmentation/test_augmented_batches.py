@@ -45,7 +45,7 @@ def in_pieces(key, epoch, indices):
         return jnp.where(flip, window[:, ::-1], window)
 
     pixels = jax.vmap(cut)(padded, *draw_augmentation(keys, DEIT))
-    fill = jnp.asarray([round(255 * each) for each in MEAN], jnp.int32)
+    fill = jnp.asarray([round(255 * mean) for mean in MEAN], jnp.int32)
     augmented = rand_augment(pixels, keys, 9.0, fill)
     erased = erase(resized(normalise(augmented), SIDE), keys, 0.25)
     return pixels, augmented, erased, mix(erased, DATA.labels[indices], keys[0], **BOTH, classes=3)

@@ -22,8 +22,8 @@ BOTH = {"mixup": 0.8, "cutmix": 1.0}
 
 @partial(jax.jit, static_argnames=("mixup", "cutmix"))
 def run(key, images=IMAGES, **alphas):
-    drawn = draw_mixing(key, alphas["mixup"], alphas["cutmix"], HEIGHT, WIDTH)
-    return drawn, mix(images, LABELS, key, classes=CLASSES, **alphas)
+    mixing = draw_mixing(key, alphas["mixup"], alphas["cutmix"], HEIGHT, WIDTH)
+    return mixing, mix(images, LABELS, key, classes=CLASSES, **alphas)
 
 
 @pytest.mark.parametrize(
@@ -85,23 +85,25 @@ def test_both_kinds_all_fractions_and_all_places_are_drawn() -> None:
     """Six deviations of a binomial count; places are those of the boxes' middles."""
     own, box, fraction = many()
     cut = (own == 1) & (fraction < 1)
-    whole = own == 1  # a box may be empty; λ = 1 of Mixup has probability < 2⁻¹²
-    assert abs(whole.sum() - len(own) / 2) < 6 * (len(own) / 4) ** 0.5 + len(own) / 4096
-    assert np.abs(fraction[whole] - (1 - box[whole].mean(axis=(1, 2)))).max() <= 2**-23
-    mixed = own[~whole]
+    from_cutmix = own == 1  # a box may be empty; λ = 1 of Mixup has probability < 2⁻¹²
+    assert abs(from_cutmix.sum() - len(own) / 2) < 6 * (len(own) / 4) ** 0.5 + len(own) / 4096
+    assert np.abs(fraction[from_cutmix] - (1 - box[from_cutmix].mean(axis=(1, 2)))).max() <= 2**-23
+    mixed = own[~from_cutmix]
     assert abs(mixed.mean() - 0.5) < 6 * (1 / 12 / len(mixed)) ** 0.5  # its variance is below 1/12
     assert cut.any()
     covered = np.zeros((6, 7))
     halves = half_boxes(1.0, 6, 7)
     for (rows, columns), times in zip(*np.unique(halves, axis=0, return_counts=True), strict=True):
         covers = [
-            np.array([sum(m - half <= place < m + half for m in range(n)) for place in range(n)])
+            np.array(
+                [sum(m - half <= position < m + half for m in range(n)) for position in range(n)]
+            )
             / n
             for n, half in ((6, rows), (7, columns))
         ]
         covered += np.outer(*covers) * times / COUNT
-    deviation = (covered * (1 - covered) / whole.sum()) ** 0.5
-    assert (np.abs(box[whole].mean(axis=0) - covered) < 6 * deviation + 2**-11).all()
+    deviation = (covered * (1 - covered) / from_cutmix.sum()) ** 0.5
+    assert (np.abs(box[from_cutmix].mean(axis=0) - covered) < 6 * deviation + 2**-11).all()
 
 
 def test_64_bit_types_change_nothing() -> None:

@@ -23,10 +23,10 @@ from convattn_lab.data.augmentation.rand_augment import (
     rand_augment,
 )
 
-HEIGHT, WIDTH, EACH = 26, 29, 24  # large enough for Equalize to do something
+HEIGHT, WIDTH, COPIES = 26, 29, 24  # large enough for Equalize to do something
 FILL = (200, 3, 77)
-PLACES = np.linspace(0, COUNT - 1, EACH // 2).astype(int).repeat(2)  # the lowest and the highest
-NEGATIVE = np.arange(EACH) % 2 == 1
+LEVELS = np.linspace(0, COUNT - 1, COPIES // 2).astype(int).repeat(2)  # the lowest and the highest
+NEGATIVE = np.arange(COPIES) % 2 == 1
 
 
 def by_pillow(pixels: np.ndarray, name: str, magnitude: float, negative: bool) -> np.ndarray:
@@ -65,8 +65,8 @@ def by_pillow(pixels: np.ndarray, name: str, magnitude: float, negative: bool) -
 def pictures() -> np.ndarray:
     """Noise of many ranges, one value, two values, smooth slopes, and almost one value."""
     rng = np.random.default_rng(0)
-    actual = rng.integers(0, 256, (EACH, HEIGHT, WIDTH, 3))
-    for number in range(8, EACH):
+    actual = rng.integers(0, 256, (COPIES, HEIGHT, WIDTH, 3))
+    for number in range(8, COPIES):
         low, high = sorted(rng.integers(0, 256, 2))
         actual[number] = rng.integers(low, high + 1, actual[number].shape)
     actual[8], actual[9] = 77, np.where(actual[9] > 100, 255, 254)
@@ -83,16 +83,16 @@ PICTURES = pictures()
 @cache
 def applied() -> np.ndarray:
     """All operations, and none, on all pictures, `[16, pictures, height, width, 3]`."""
-    each = jax.vmap(apply_operation, (0, None, 0, 0, None))
-    every = jax.jit(jax.vmap(each, (None, 0, None, None, None)))
+    per_image = jax.vmap(apply_operation, (0, None, 0, 0, None))
+    every = jax.jit(jax.vmap(per_image, (None, 0, None, None, None)))
     operations = jnp.arange(NOTHING + 1, dtype=jnp.int32)
-    arguments = PICTURES.astype(np.float32), operations, argument_table(9)[PLACES], NEGATIVE
+    arguments = PICTURES.astype(np.float32), operations, argument_table(9)[LEVELS], NEGATIVE
     return np.asarray(every(*arguments, jnp.array(FILL, jnp.float32))).astype(int)
 
 
 def expected(name: str, *, further: float = 0.0) -> np.ndarray:
     """By Pillow, at magnitudes that are further by so much."""
-    values = [magnitudes(9)[place] - further for place in PLACES]
+    values = [magnitudes(9)[level] - further for level in LEVELS]
     cases = zip(PICTURES, values, NEGATIVE.tolist(), strict=True)
     return np.array([by_pillow(picture, name, *rest) for picture, *rest in cases])
 
@@ -122,7 +122,7 @@ def test_operations_are_told_apart() -> None:
 
 @cache
 def augmented(seed: int = 0) -> np.ndarray:
-    return np.asarray(RUN(PICTURES, jax.random.split(jax.random.key(seed), EACH)))
+    return np.asarray(RUN(PICTURES, jax.random.split(jax.random.key(seed), COPIES)))
 
 
 RUN = jax.jit(lambda images, keys: rand_augment(images, keys, 9, jnp.array(FILL, jnp.int32)))
@@ -130,8 +130,8 @@ RUN = jax.jit(lambda images, keys: rand_augment(images, keys, 9, jnp.array(FILL,
 
 @pytest.mark.slow
 def test_it_is_the_operations_that_were_drawn_one_after_the_other() -> None:
-    keys = jax.random.split(jax.random.key(0), EACH)
-    operations, places, negative = map(np.asarray, draw_operations(keys))
+    keys = jax.random.split(jax.random.key(0), COPIES)
+    operations, levels, negative = map(np.asarray, draw_operations(keys))
     assert (operations == NOTHING).any(axis=1).any()
     table, fill = argument_table(9), jnp.array(FILL, jnp.float32)
     one = jax.jit(apply_operation)
@@ -139,7 +139,7 @@ def test_it_is_the_operations_that_were_drawn_one_after_the_other() -> None:
         image = PICTURES[number].astype(np.float32)
         for which in range(2):
             at = number, which
-            image = one(image, operations[at], table[places[at]], negative[at], fill)
+            image = one(image, operations[at], table[levels[at]], negative[at], fill)
         assert np.abs(result.astype(int) - np.asarray(image)).max() <= 1
     assert not np.array_equal(augmented(1), augmented())
 
@@ -160,7 +160,7 @@ def test_magnitudes_are_normal_and_cut(mean) -> None:
 
 @pytest.mark.slow
 def test_an_image_is_the_same_in_another_place_and_without_64_bit_types() -> None:
-    keys = jax.random.split(jax.random.key(0), EACH)
+    keys = jax.random.split(jax.random.key(0), COPIES)
     moved = RUN(np.roll(PICTURES, 5, axis=0), jnp.roll(keys, 5))
     assert np.array_equal(np.roll(moved, -5, axis=0), augmented())
     assert moved.dtype == jnp.uint8
@@ -171,13 +171,13 @@ def test_an_image_is_the_same_in_another_place_and_without_64_bit_types() -> Non
 def test_operations_magnitudes_and_directions_are_equally_likely() -> None:
     count = 60_000
     keys = jax.random.split(jax.random.key(3), count // 2)
-    operations, places, negative = map(np.ravel, jax.jit(draw_operations)(keys))
+    operations, levels, negative = map(np.ravel, jax.jit(draw_operations)(keys))
     # Each number of cases is binomial; 6 deviations are exceeded with probability < 10⁻⁸.
     assert abs((operations == NOTHING).sum() - count / 2) < 6 * (count / 4) ** 0.5
     assert abs(negative.sum() - count / 2) < 6 * (count / 4) ** 0.5
-    each = np.bincount(operations, minlength=NOTHING + 1)[:NOTHING]
-    assert np.abs(each - count / 30).max() < 6 * (count / 30) ** 0.5
-    several = np.bincount(places, minlength=COUNT)
+    counts = np.bincount(operations, minlength=NOTHING + 1)[:NOTHING]
+    assert np.abs(counts - count / 30).max() < 6 * (count / 30) ** 0.5
+    several = np.bincount(levels, minlength=COUNT)
     # χ² with COUNT - 1 degrees of freedom: mean COUNT - 1, variance twice that
     statistic = ((several - count / COUNT) ** 2 / (count / COUNT)).sum()
     assert abs(statistic - (COUNT - 1)) < 8 * (2 * COUNT) ** 0.5

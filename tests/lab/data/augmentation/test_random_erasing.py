@@ -22,18 +22,18 @@ def erased(probability: float = 1.0) -> np.ndarray:
 
 def test_each_box_is_a_rectangle_of_noise_that_has_a_size_of_the_table() -> None:
     sizes = {tuple(size) for size in box_sizes(HEIGHT, WIDTH).tolist()}
-    drawn_sizes = set()
+    erased_sizes = set()
     for image in erased():
         changed = (image != 0).all(axis=-1)
         assert np.array_equal(changed, (image != 0).any(axis=-1))
         rows, columns = changed.any(axis=1), changed.any(axis=0)
         assert np.array_equal(changed, rows[:, None] & columns)
         for side in (rows, columns):
-            places = np.flatnonzero(side)
-            assert np.array_equal(places, np.arange(places[0], places[-1] + 1))
-        drawn_sizes.add((int(rows.sum()), int(columns.sum())))
-    assert drawn_sizes <= sizes
-    assert len(drawn_sizes) > len(sizes) / 2
+            positions = np.flatnonzero(side)
+            assert np.array_equal(positions, np.arange(positions[0], positions[-1] + 1))
+        erased_sizes.add((int(rows.sum()), int(columns.sum())))
+    assert erased_sizes <= sizes
+    assert len(erased_sizes) > len(sizes) / 2
 
 
 def test_sizes_are_as_likely_as_by_attempts_that_never_end() -> None:
@@ -61,7 +61,10 @@ def test_sizes_and_places_are_drawn_as_the_table_has_them() -> None:
     for rows, columns in box_sizes(HEIGHT, WIDTH).tolist():
         covers = [
             np.array(
-                [sum(f <= place < f + side for f in range(n - side + 1)) for place in range(n)]
+                [
+                    sum(f <= position < f + side for f in range(n - side + 1))
+                    for position in range(n)
+                ]
             )
             / (n - side + 1)
             for n, side in ((HEIGHT, rows), (WIDTH, columns))
@@ -74,11 +77,11 @@ def test_sizes_and_places_are_drawn_as_the_table_has_them() -> None:
 
 
 def test_the_noise_is_normal_and_its_own_for_each_pixel() -> None:
-    drawn = erased()[erased() != 0]
-    count = len(drawn)
-    assert abs(drawn.mean()) < 6 / count**0.5
-    assert abs(drawn.var() - 1) < 6 * (2 / count) ** 0.5
-    assert len(np.unique(drawn)) > 0.95 * count
+    noise = erased()[erased() != 0]
+    count = len(noise)
+    assert abs(noise.mean()) < 6 / count**0.5
+    assert abs(noise.var() - 1) < 6 * (2 / count) ** 0.5
+    assert len(np.unique(noise)) > 0.95 * count
 
 
 def test_so_many_images_are_erased() -> None:

@@ -22,8 +22,8 @@ from convattn.fast.options import AttentionOptions, Window
 from convattn.fast.selection import BACK_ENDS, choose_backend
 from convattn.operators.shifts import TokenGrid
 
-PAIRS_HELD = 3
-HOLD_PAIRS = ("dense", "dot_product", "plain dense", "torch")
+STORED_PAIRS = 3
+STORING_PAIRS = ("dense", "dot_product", "plain dense", "torch")
 
 
 class Program(NamedTuple):
@@ -34,11 +34,11 @@ class Program(NamedTuple):
     images: Array
 
 
-class Contestant(NamedTuple):
+class Implementation(NamedTuple):
     """One column of the benchmark.
 
     Attributes:
-        name: Of the back end, `"auto"`, or of the rival.
+        name: Of the back end, `"auto"`, or of the baseline.
         runner: Compiles it.
         pair_bytes: What holding all weights takes, forward and backward; 0 for who holds none.
         chose: The back end behind `"auto"` and `"grid"`.
@@ -54,35 +54,35 @@ class Contestant(NamedTuple):
     refusal: str | None = None
 
 
-def layer_contestants(
-    make: LayerMaker, rivals: tuple[str, ...], side: int, features: int, settings: Settings
-) -> list[Contestant]:
+def layer_implementations(
+    make: LayerMaker, baselines: tuple[str, ...], side: int, features: int, settings: Settings
+) -> list[Implementation]:
     """Everybody who is to compete on a layer at a size, those who refuse included.
 
     Args:
         make: The layer.
-        rivals: Who competes besides the back ends: `"grid"`, `"plain dense"`, `"lax.conv"`, `"maps
-            alone"`, `"torch"`.
+        baselines: What competes besides the back ends: `"grid"`, `"plain dense"`, `"lax.conv"`,
+            `"maps alone"`, `"torch"`.
         side, features: Of images of side × side tokens.
         settings: Of the run.
     """
     layer = make(side, features, settings)
-    wanted = settings.back_ends
-    names = [name for name in (*BACK_ENDS, "auto") if wanted is None or name in wanted]
-    competing = [ours(name, name, layer, side, features, settings) for name in names]
-    for name in rivals:
+    requested = settings.back_ends
+    names = [name for name in (*BACK_ENDS, "auto") if requested is None or name in requested]
+    implementations = [ours(name, name, layer, side, features, settings) for name in names]
+    for name in baselines:
         if name == "grid":
             grid = layers.grid_of_centers(side, features, settings)
-            if wanted is None or "separable" in wanted:
-                competing.append(ours("grid", "separable", grid, side, features, settings))
+            if requested is None or "separable" in requested:
+                implementations.append(ours("grid", "separable", grid, side, features, settings))
         elif name != "torch" or (torch_is_there() and jax.default_backend() == "cpu"):
-            competing.append(rival(name, layer, side, features, settings))
-    return competing
+            implementations.append(baseline(name, layer, side, features, settings))
+    return implementations
 
 
 def ours(
     name: str, back_end: str, layer: AttentionLayer, side: int, features: int, settings: Settings
-) -> Contestant:
+) -> Implementation:
     """A back end, or `"auto"`, through `apply_attention`."""
     grid = TokenGrid((side, side), layer.ring)
     windows = chosen_windows(layer, grid) if back_end == "windowed" else None
@@ -94,10 +94,10 @@ def ours(
     refusal = BACK_ENDS[chosen].refusal(layer, grid, options)
 
     program = our_program(back_end, layer, windows, side, features, settings)
-    return Contestant(
+    return Implementation(
         name,
         lambda: jax_runner(*program),
-        pair_bytes(layer, grid, settings) if chosen in HOLD_PAIRS else 0.0,
+        pair_bytes(layer, grid, settings) if chosen in STORING_PAIRS else 0.0,
         None if chosen == name else chosen,
         None if refusal else BACK_ENDS[chosen].work(layer, grid, settings.batch, features, options),
         refusal,
@@ -134,29 +134,29 @@ def chosen_windows(layer: AttentionLayer, grid: TokenGrid) -> tuple[Window, ...]
     return choose_windows(layer.encoding, grid, "float32")
 
 
-def rival(
+def baseline(
     name: str, layer: AttentionLayer, side: int, features: int, settings: Settings
-) -> Contestant:
+) -> Implementation:
     """The plain dense layer, the convolution, or the PyTorch layer."""
     pairs = pair_bytes(layer, TokenGrid((side, side), layer.ring), settings)
 
     def runner() -> Runner:
         if name == "torch":
             return torch_runner(layer, layers.images(side, features, settings))
-        return jax_runner(*rival_program(name, layer, side, features, settings))
+        return jax_runner(*baseline_program(name, layer, side, features, settings))
 
-    return Contestant(name, runner, pairs if name in HOLD_PAIRS else 0.0)
+    return Implementation(name, runner, pairs if name in STORING_PAIRS else 0.0)
 
 
-def rival_program(
+def baseline_program(
     name: str, layer: AttentionLayer, side: int, features: int, settings: Settings
 ) -> Program:
     """The plain dense layer, the convolution, or the maps alone, in JAX."""
     precision = settings.jax_precision
     if name == "maps alone":
         kernel = layers.kernel(features, settings)
-        seen = layers.images(side, features * kernel.shape[0] * kernel.shape[1], settings)
-        return Program(partial(maps_alone, precision=precision), kernel, seen)
+        patches = layers.images(side, features * kernel.shape[0] * kernel.shape[1], settings)
+        return Program(partial(maps_alone, precision=precision), kernel, patches)
     images = layers.images(side, features, settings)
     if name == "lax.conv":
         apply: Callable[[Any, Array], Array] = partial(convolution, precision=precision)
@@ -168,4 +168,4 @@ def pair_bytes(layer: AttentionLayer, grid: TokenGrid, settings: Settings) -> fl
     """The memory of the weights of all pairs, their scores and their gradients, in float32."""
     queries = grid.queries[0] * grid.queries[1]
     images = settings.batch if layer.content is not None else 1
-    return PAIRS_HELD * 4.0 * images * layer.heads * queries * grid.number_of_keys
+    return STORED_PAIRS * 4.0 * images * layer.heads * queries * grid.number_of_keys

@@ -5,7 +5,7 @@ query is read; so a layer of a million pairs takes a few kilobytes. Others are c
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,11 +17,11 @@ from convattn.encodings.layer import AttentionLayer
 from convattn.operators.shifts import TokenGrid
 from convattn_lab.analysis.snapshots import query_attention
 
-MOST_MEASURED = 12_000_000  # weights of a layer that are measured at once, in float64
+MAX_WEIGHTS = 12_000_000  # weights of a layer that are measured at once, in float64
 
 
 @dataclass(frozen=True)
-class StillLayer:
+class PositionalLayer:
     """A layer without content on images of one size.
 
     Attributes:
@@ -46,35 +46,34 @@ class StillLayer:
     def reader(self) -> Any:
         """From a query to its row: `[heads, rows, columns]` of the grid, the ring left out."""
         grid = self.layer.token_grid(self.image_size)
-        whole = self.layer.padding is not None or self.layer.register is not None
-        if whole or not isinstance(self.layer.encoding, RelativePosition):
+        irregular = self.layer.padding is not None or self.layer.register is not None
+        if irregular or not isinstance(self.layer.encoding, RelativePosition):
             return row_reader(self.measured(self.image_size))
         table = _shift_table(self.layer.encoding, grid)
         (top, _), (left, _) = grid.ring
         rows, columns = self.grid
 
         def row(query: tuple[int, int]) -> Float[np.ndarray, "heads rows columns"]:
-            found = query_attention(table, query, (rows, columns))
-            return found[:, top : top + rows, left : left + columns]
+            attention = query_attention(table, query, (rows, columns))
+            return attention[:, top : top + rows, left : left + columns]
 
         return row
 
     def measured(self, size: tuple[int, int] | None = None) -> LayerAttention:
         """All attention, at a size of which that is not too much to be held."""
         size = size or self.measured_size()
-        found = layer_attention(self.layer, None, size)
-        return LayerAttention(self.name, found.grid, found.attention, found.at_mean, found.maps)
+        return replace(layer_attention(self.layer, None, size), name=self.name)
 
     def measured_size(self) -> tuple[int, int]:
-        """The images' size, or so much of it that at most `MOST_MEASURED` weights are formed."""
+        """The images' size, or so much of it that at most `MAX_WEIGHTS` weights are formed."""
         size, patch = list(self.image_size), self.layer.patch_size
         while True:
             grid = self.layer.token_grid(size)
             weights = self.layer.heads * math.prod(grid.queries) * grid.number_of_keys
-            longest = int(np.argmax(size))
-            if weights <= MOST_MEASURED or size[longest] <= 8 * patch[longest]:
+            axis = int(np.argmax(size))
+            if weights <= MAX_WEIGHTS or size[axis] <= 8 * patch[axis]:
                 return size[0], size[1]
-            size[longest] -= patch[longest]
+            size[axis] -= patch[axis]
 
 
 def _shift_table(
@@ -91,7 +90,7 @@ def row_reader(layer: LayerAttention, image: int = 0) -> Any:
     pairs = layer.attention[image][:, -rows * columns :, -rows * columns :]
 
     def row(query: tuple[int, int]) -> Float[np.ndarray, "heads rows columns"]:
-        found = pairs[:, query[0] * columns + query[1]].astype(np.float64)
-        return found.reshape(-1, rows, columns)
+        attention = pairs[:, query[0] * columns + query[1]].astype(np.float64)
+        return attention.reshape(-1, rows, columns)
 
     return row

@@ -10,7 +10,7 @@ from flax import nnx
 from jax import Array
 
 from benchmarks.torch_layer import torch_is_there
-from benchmarks.training.plain_encoder import FORMS, with_outputs_kept
+from benchmarks.training.plain_encoder import FORMS, with_stored_outputs
 from benchmarks.training.settings import Settings
 from benchmarks.training.torch_model import MIXINGS, torch_model, torch_step
 from convattn.data.cifar10_slice import Images
@@ -55,8 +55,8 @@ def names(settings: Settings) -> list[str]:
     return [OURS, *FORMS, *(f"{TORCH} {mixing}" for mixing in MIXINGS if torch)]
 
 
-def make_contestant(name: str, batch: int, settings: Settings) -> Step:
-    """A contestant on random images, with the weights that all start from.
+def make_step_of(name: str, batch: int, settings: Settings) -> Step:
+    """An implementation on random images, with the weights that all start from.
 
     Raises:
         ValueError: For an unknown name.
@@ -67,7 +67,7 @@ def make_contestant(name: str, batch: int, settings: Settings) -> Step:
     if name == OURS:
         return jax_step(model, training, pixels, labels)
     if name in FORMS:
-        return jax_step(with_outputs_kept(model, name), training, pixels, labels)
+        return jax_step(with_stored_outputs(model, name), training, pixels, labels)
     kind, _, mixing = name.partition(" ")
     if kind != TORCH or mixing not in MIXINGS:
         raise ValueError(f"{name!r} does not compete; expected one of {names(settings)}")
@@ -101,12 +101,12 @@ def jax_step(
     recipe = Recipe(structure, optimizer, training, examples, sharding)
     data = DeviceImages(jnp.asarray(pixels), jnp.asarray(labels))
     order = jnp.arange(batch, dtype=jnp.int32)
-    held: list[Any] = [jax.tree.map(jnp.array, state)]
-    lowered = jax.jit(make_step(recipe, 1), donate_argnums=0).lower(held[0], data, order)
+    states: list[Any] = [jax.tree.map(jnp.array, state)]
+    lowered = jax.jit(make_step(recipe, 1), donate_argnums=0).lower(states[0], data, order)
     compiled = lowered.compile(compiler_options(jax.default_backend()))
 
     def run() -> None:
-        held[0], loss = compiled(held[0], data, order)
+        states[0], loss = compiled(states[0], data, order)
         finish(loss)
 
     return Step(run, memory_of(compiled))
@@ -124,12 +124,12 @@ def finish(loss: Array) -> None:
 
 def memory_of(compiled: Any) -> StepMemory | None:
     """XLA's memory analysis, or None where the platform has none."""
-    found = compiled.memory_analysis()
-    if found is None:
+    memory = compiled.memory_analysis()
+    if memory is None:
         return None
     return StepMemory(
-        found.argument_size_in_bytes,
-        found.output_size_in_bytes,
-        found.temp_size_in_bytes,
-        found.alias_size_in_bytes,
+        memory.argument_size_in_bytes,
+        memory.output_size_in_bytes,
+        memory.temp_size_in_bytes,
+        memory.alias_size_in_bytes,
     )
