@@ -65,13 +65,13 @@ def test_attention_is_one_hot_at_the_offset_wherever_the_key_exists(grid, dtype)
     )
     weights = np.asarray(jax.nn.softmax(encoding.positional_scores(grid), axis=-1))
     queries, keys = places(grid)
-    seen = 0
+    count = 0
     for head, offset in enumerate(offsets_of(grid)):
         for row in interior(grid, (offset,)):
             target = tuple(q + d for q, d in zip(queries[row], offset, strict=True))
             assert_equal(weights[head, row], [float(key == target) for key in keys])
-            seen += 1
-    assert seen
+            count += 1
+    assert count
 
 
 def test_a_spare_number_equal_to_a_code_is_not_one_hot():

@@ -74,18 +74,18 @@ def test_a_stride_that_divides_the_patches_is_in_the_tokens(
     assert this.writes_stride_to_tokens is writes
     assert this.output_patch_size == output
     assert this.subsampling == subsampling
-    kept = [o * s for o, s in zip(output, subsampling, strict=True)]
-    whole = [p * sub // s for p, sub, s in zip(patch, subsampling, stride, strict=True)]
-    assert writes is (kept == whole)
+    sizes = [o * s for o, s in zip(output, subsampling, strict=True)]
+    full_sizes = [p * sub // s for p, sub, s in zip(patch, subsampling, stride, strict=True)]
+    assert writes is (sizes == full_sizes)
 
 
 def test_the_leaves_are_the_arrays_and_nothing_else():
     full = layer(bias=jnp.ones(12), content=content())
     names = {jax.tree_util.keystr(path) for path, _ in jax.tree.leaves_with_path(full)}
-    inner = ("query", "key", "query_bias", "key_bias")
+    content_names = ("query", "key", "query_bias", "key_bias")
     assert names == {
         ".encoding.alpha", ".encoding.centers", ".value", ".output", ".bias",
-        *(f".content.{name}" for name in inner),
+        *(f".content.{name}" for name in content_names),
     }  # fmt: skip
     assert all(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(full))
     assert len(jax.tree.leaves(layer(value=None))) == 3  # the identity is no leaf

@@ -95,10 +95,10 @@ def test_axial_parts_are_the_whole_with_zeros_beside(grid):
     parts = [[jnp.asarray(rng.normal(size=(2, 3))) for _ in grid.keys] for _ in range(3)]
     axial = AxialRotaryEncoding(*map(tuple, parts))
     turns = jnp.einsum("aht,ab->hatb", jnp.stack(parts[0]), jnp.eye(len(grid.keys)))
-    whole = RotaryEncoding(
+    joint = RotaryEncoding(
         turns.reshape(2, -1, len(grid.keys)), *(jnp.concatenate(p, axis=1) for p in parts[1:])
     )
-    scores = whole.positional_scores(grid)
+    scores = joint.positional_scores(grid)
     assert_within(compiled_scores(axial, grid), scores, 1000 * EPS)
     assert_within(sum_over_axes(axial.axis_scores(grid)), scores, 1000 * EPS)
 

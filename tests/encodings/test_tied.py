@@ -15,15 +15,15 @@ def test_whole_it_is_the_layer_of_the_kernel(dtype, padding):
     sizes = {"stride": (2, 1), "dilation": (1, 2), "padding": padding}
     tied = tied_layer(kernel, 0.25, **sizes)
     expected = conv_to_attention(kernel, uniform_weight=0.25, **sizes)
-    whole = untied(tied)
+    layer = untied(tied)
     assert (tied.heads, tied.output.shape) == (10, (9, 2, 4))
-    assert type(whole) is type(expected)
-    assert repr(whole) == repr(expected)
-    assert_equal(whole.output, expected.output)
-    assert_equal(whole.encoding.values, expected.encoding.values)
-    assert whole.encoding.uniform_weight == expected.encoding.uniform_weight
-    assert (whole.ring, whole.padding) == (expected.ring, expected.padding)
-    assert untied(whole) is whole
+    assert type(layer) is type(expected)
+    assert repr(layer) == repr(expected)
+    assert_equal(layer.output, expected.output)
+    assert_equal(layer.encoding.values, expected.encoding.values)
+    assert layer.encoding.uniform_weight == expected.encoding.uniform_weight
+    assert (layer.ring, layer.padding) == (expected.ring, expected.padding)
+    assert untied(layer) is layer
 
 
 def test_a_kernel_with_patches_is_not_tied():

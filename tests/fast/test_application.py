@@ -287,9 +287,9 @@ def test_sizes_that_are_no_tuples_are_refused_and_do_no_harm(change):
 def test_one_program_serves_other_parameters():
     images = np.random.default_rng(0).normal(size=(1, 9, 1))
     for kernel in (np.ones((3, 1, 1)), np.arange(3.0).reshape(3, 1, 1)):
-        found = apply_attention(conv_to_attention(kernel), images)
-        assert np.abs(found - conv(images, kernel)).max() < 1e-12
-    found = []
+        outputs = apply_attention(conv_to_attention(kernel), images)
+        assert np.abs(outputs - conv(images, kernel)).max() < 1e-12
+    outputs = []
     for center in (0.0, 4.0, 0.0):  # the same shapes, other windows
         encoding = QuadraticEncoding(jnp.ones(1), jnp.full((1, 1), center))
         layer = dataclasses.replace(
@@ -297,9 +297,9 @@ def test_one_program_serves_other_parameters():
         )
         dense, windowed = (apply_attention(layer, images, backend=b) for b in ("dense", "windowed"))
         assert np.abs(dense - windowed).max() < 1e-6
-        found.append(dense)
-    assert_equal(found[0], found[2])
-    assert np.abs(found[0] - found[1]).max() > 0.1
+        outputs.append(dense)
+    assert_equal(outputs[0], outputs[2])
+    assert np.abs(outputs[0] - outputs[1]).max() > 0.1
 
 
 def test_64_bit_types_may_be_turned_on_and_off_between_calls():
@@ -308,6 +308,6 @@ def test_64_bit_types_may_be_turned_on_and_off_between_calls():
     layer, expected = conv_to_attention(kernel), np.asarray(conv(images, kernel))
     for wide in (True, False, True):
         with jax.enable_x64(wide):
-            found = apply_attention(layer, images)
-            assert found.dtype == np.float32
-            assert np.abs(np.asarray(found) - expected).max() < 1e-4
+            outputs = apply_attention(layer, images)
+            assert outputs.dtype == np.float32
+            assert np.abs(np.asarray(outputs) - expected).max() < 1e-4

@@ -19,8 +19,8 @@ SIZES = ((2, 3, 4, 5, 6, 2, 7, 6), (1, 1, 3, 4, 1, 1, 2, 1))
 FACTORS = ("rows", "columns", "maps", "tokens")
 
 
-def apply(*given):
-    return mix_mix_map(Arithmetic(given[0].dtype, "highest"), *given)
+def apply(*args):
+    return mix_mix_map(Arithmetic(args[0].dtype, "highest"), *args)
 
 
 def formula(rows, columns, maps, tokens):
@@ -36,7 +36,7 @@ def make_operands(sizes, dtype="float64"):
     return operands, cotangent
 
 
-def pulled(function, operands, cotangent):
+def value_and_cotangents(function, operands, cotangent):
     def both(operands, cotangent):
         result, pull = jax.vjp(function, *operands)
         return result, *pull(cotangent)
@@ -48,10 +48,10 @@ def pulled(function, operands, cotangent):
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_the_product_and_its_derivative_are_those_of_the_formula(sizes, dtype):
-    given = make_operands(sizes, dtype)
+    operands = make_operands(sizes, dtype)
     # A function of its own each time, so that nothing compiled before is found again.
-    found = pulled(lambda *operands: apply(*operands), *given)
-    for one, two in zip(found, pulled(formula, *given), strict=True):
+    actual = value_and_cotangents(lambda *operands: apply(*operands), *operands)
+    for one, two in zip(actual, value_and_cotangents(formula, *operands), strict=True):
         assert_dtype(one, dtype)
         assert_equal(one, two)
 
@@ -61,36 +61,36 @@ def test_the_product_and_its_derivative_are_those_of_the_formula(sizes, dtype):
 def test_a_wrong_derivative_is_seen(factor, monkeypatch):
     index, original = FACTORS.index(factor), mix_mix_map.bwd
 
-    def wrong(*given):
-        parts = list(original(*given))
+    def wrong(*args):
+        parts = list(original(*args))
         parts[index] = -parts[index]
         return tuple(parts)
 
     monkeypatch.setattr(mix_mix_map, "bwd", wrong)
-    given = make_operands(SIZES[0])
-    result, *found = pulled(lambda *operands: apply(*operands), *given)
-    value, *expected = pulled(formula, *given)
+    operands = make_operands(SIZES[0])
+    result, *actual = value_and_cotangents(lambda *operands: apply(*operands), *operands)
+    value, *expected = value_and_cotangents(formula, *operands)
     assert_equal(result, value)
     with pytest.raises(AssertionError, match="entries differ"):
-        assert_equal(found[index], expected[index])
+        assert_equal(actual[index], expected[index])
     for other in set(range(4)) - {index}:
-        assert_equal(found[other], expected[other])
+        assert_equal(actual[other], expected[other])
 
 
 def test_nothing_but_the_arguments_is_kept_for_the_derivative():
     operands, _ = make_operands(SIZES[0])
     pull = jax.vjp(apply, *operands)[1]
-    kept = sorted(leaf.size for leaf in jax.tree.leaves(pull))
-    assert kept == sorted(part.size for part in operands)
+    sizes = sorted(leaf.size for leaf in jax.tree.leaves(pull))
+    assert sizes == sorted(part.size for part in operands)
     plain = jax.vjp(formula, *operands)[1]  # what it saves: a plain formula keeps more
-    assert sum(leaf.size for leaf in jax.tree.leaves(plain)) > sum(kept)
+    assert sum(leaf.size for leaf in jax.tree.leaves(plain)) > sum(sizes)
 
 
 @pytest.mark.parametrize("bytes_at_once", [1, 768, 10**9], ids=["one", "two", "all"])
 def test_the_images_that_are_taken_together_do_not_matter(bytes_at_once, monkeypatch):
     monkeypatch.setattr(axis_mixing, "CHUNK_BYTES", bytes_at_once)
-    given = make_operands(SIZES[0])
+    operands = make_operands(SIZES[0])
     assert chunk_size(6, 4 * 6 * 2 * 8) == {1: 1, 768: 2, 10**9: 6}[bytes_at_once]
-    found = pulled(lambda *operands: apply(*operands), *given)
-    for one, two in zip(found, pulled(formula, *given), strict=True):
+    actual = value_and_cotangents(lambda *operands: apply(*operands), *operands)
+    for one, two in zip(actual, value_and_cotangents(formula, *operands), strict=True):
         assert_equal(one, two)

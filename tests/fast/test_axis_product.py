@@ -35,7 +35,7 @@ def formula(rows, columns, maps, tokens):
     return jnp.einsum("rik,cjl,cdro,lkbd->ijbo", rows, columns, maps, tokens)
 
 
-def pulled(function, operands, cotangent):
+def value_and_cotangents(function, operands, cotangent):
     def both(operands, cotangent):
         result, pull = jax.vjp(function, *operands)
         return result, *pull(cotangent)
@@ -43,43 +43,45 @@ def pulled(function, operands, cotangent):
     return jax.jit(both)(operands, cotangent)
 
 
-def found_and_expected(sizes, dtype="float64"):
+def actual_and_expected(sizes, dtype="float64"):
     operands, cotangent = make_operands(sizes, dtype)
-    found = pulled(lambda *given: mix_map_mix(arithmetic(dtype), *given), operands, cotangent)
-    return found, pulled(formula, operands, cotangent)
+    actual = value_and_cotangents(
+        lambda *args: mix_map_mix(arithmetic(dtype), *args), operands, cotangent
+    )
+    return actual, value_and_cotangents(formula, operands, cotangent)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_the_product_and_its_derivative_are_those_of_the_formula(sizes, dtype):
-    for found, expected in zip(*found_and_expected(sizes, dtype), strict=True):
-        assert_dtype(found, dtype)
-        assert_equal(found, expected)
+    for actual, expected in zip(*actual_and_expected(sizes, dtype), strict=True):
+        assert_dtype(actual, dtype)
+        assert_equal(actual, expected)
 
 
 @pytest.mark.parametrize("factor", FACTORS)
 def test_a_wrong_derivative_is_seen(factor, monkeypatch):
     index, original = FACTORS.index(factor), mix_map_mix.bwd
 
-    def wrong(*given):
-        parts = list(original(*given))
+    def wrong(*args):
+        parts = list(original(*args))
         parts[index] = 2 * parts[index]
         return tuple(parts)
 
     monkeypatch.setattr(mix_map_mix, "bwd", wrong)
-    (result, *found), (value, *expected) = found_and_expected(SIZES[0])
+    (result, *actual), (value, *expected) = actual_and_expected(SIZES[0])
     assert_equal(result, value)
     with pytest.raises(AssertionError, match="entries differ"):
-        assert_equal(found[index], expected[index])
+        assert_equal(actual[index], expected[index])
     for other in set(range(4)) - {index}:
-        assert_equal(found[other], expected[other])
+        assert_equal(actual[other], expected[other])
 
 
 def test_one_image_for_each_row_group_is_kept_for_the_derivative():
     """Z, and the arguments; U is computed again."""
     operands, _ = make_operands(SIZES[0])
-    pull = jax.vjp(lambda *given: mix_map_mix(arithmetic(), *given), *operands)[1]
+    pull = jax.vjp(lambda *args: mix_map_mix(arithmetic(), *args), *operands)[1]
     r, _, k, _, j, _, _, out, batch = SIZES[0]
-    kept = sorted(leaf.size for leaf in jax.tree.leaves(pull))
-    assert kept == sorted([*(part.size for part in operands), r * k * j * batch * out])
+    sizes = sorted(leaf.size for leaf in jax.tree.leaves(pull))
+    assert sizes == sorted([*(part.size for part in operands), r * k * j * batch * out])

@@ -97,7 +97,9 @@ def check_gradients(case: LayerCase, names: list[str], reference, reference_boun
             case.layer, case.images, case.cotangent, name, windows_for(name, case.bucket)
         )
         jax.tree.map(
-            lambda got, given: assert_dtype(got, given.dtype), result[1], (case.layer, case.images)
+            lambda gradient, primal: assert_dtype(gradient, primal.dtype),
+            result[1],
+            (case.layer, case.images),
         )
         assert_dtype(result[0], case.dtype)
         assert_tree_within(result, reference, limits, reference_bounds, name=name)
@@ -124,8 +126,8 @@ def check_values(case: LayerCase, names: list[str]) -> None:
     wide = case.wide()
     reference = np.asarray(values(wide.layer, wide.images, "dense"))
     limit = value_bound(case.layer, case.images) + value_bound(wide.layer, wide.images)
-    held = case.images.dtype if case.layer.dtype is None else case.layer.dtype
-    expected = jnp.result_type(case.images, held)
+    dtype = case.images.dtype if case.layer.dtype is None else case.layer.dtype
+    expected = jnp.result_type(case.images, dtype)
     for name in names:
         result = values(case.layer, case.images, name, windows_for(name, case.bucket))
         assert_dtype(result, expected if jnp.issubdtype(expected, jnp.inexact) else "float32", name)
@@ -164,16 +166,16 @@ def test_another_ring(ring):
     case = make_layer_case(BUCKETS["one_hot_quadratic-3x5"], 6, "float64")
     layer = replace(case.layer, ring=ring)
     limit = 2 * value_bound(layer, case.images)
-    given = jax.jit(ca.apply_attention, static_argnames="backend")
-    result = given(layer, case.images, backend="separable")
-    assert_within(result, given(layer, case.images, backend="dense"), limit)
+    apply = jax.jit(ca.apply_attention, static_argnames="backend")
+    result = apply(layer, case.images, backend="separable")
+    assert_within(result, apply(layer, case.images, backend="dense"), limit)
 
 
 def test_every_back_end_is_compared():
     """A back end that refuses all layers would pass every other test."""
-    seen = set()
+    compared = set()
     for name, back_ends in GRADIENTS.items():
         served = serving(make_layer_case(BUCKETS[name], 0, "float32"), back_ends)
         assert served == list(back_ends)
-        seen.update(served)
-    assert seen == set(OTHERS)
+        compared.update(served)
+    assert compared == set(OTHERS)

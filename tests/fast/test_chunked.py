@@ -46,13 +46,13 @@ def test_dropout_is_that_of_dense():
     more where the bound counts at least 32, so by a sixteenth at most."""
     (case, alone), rate = small_case(), 0.3
     dropping = {"dropout_rate": rate, "dropout_key": jax.random.key(2)}
-    wanted = apply("dense", case, **dropping)
-    found = apply("chunked", case, chunk=5, **dropping)
+    expected = apply("dense", case, **dropping)
+    actual = apply("chunked", case, chunk=5, **dropping)
     bound = 2 * (1 + 1 / 16) * alone / (1 - rate)
-    assert_within(found, wanted, bound)
+    assert_within(actual, expected, bound)
     other = apply("chunked", case, dropout_rate=rate, dropout_key=jax.random.key(3))
     with pytest.raises(AssertionError, match="too far"):
-        assert_within(other, wanted, bound)
+        assert_within(other, expected, bound)
 
 
 # ------------------------------------------------------------------ scores of some queries
@@ -119,9 +119,9 @@ def largest_array(function, *arguments) -> int:
                 largest = max(largest, math.prod(getattr(variable.aval, "shape", ())))
             for value in equation.params.values():
                 for part in value if isinstance(value, tuple | list) else (value,):
-                    inner = getattr(part, "jaxpr", part)
-                    if hasattr(inner, "eqns"):
-                        look(inner)
+                    sub_jaxpr = getattr(part, "jaxpr", part)
+                    if hasattr(sub_jaxpr, "eqns"):
+                        look(sub_jaxpr)
 
     look(jax.make_jaxpr(function)(*arguments).jaxpr)
     return largest

@@ -35,8 +35,8 @@ def definition(images, weights, value, output):
     for b in range(batch):
         for q in range(6):
             for head, row in enumerate(weights[:, q]):
-                seen = sum(weight * keys[b, k] for k, weight in enumerate(row))
-                total[b, q] += seen @ value[head] @ output[head]
+                attended = sum(weight * keys[b, k] for k, weight in enumerate(row))
+                total[b, q] += attended @ value[head] @ output[head]
     return total.reshape(batch, 2, 3, -1)
 
 
@@ -56,15 +56,15 @@ def test_it_is_the_sum_over_heads_and_keys():
     encoding = BiasEncoding(jnp.eye(2) * jnp.log(5.0), None, offsets)
     maps = jnp.asarray(value, float), jnp.asarray(output, float)
     layer = AttentionLayer(encoding, *maps, bias=jnp.ones(4), ring=GRID.ring)
-    found = jax.jit(lambda x: attend(layer, GRID, x, AttentionOptions()))(images)
+    actual = jax.jit(lambda x: attend(layer, GRID, x, AttentionOptions()))(images)
     exact = definition(images, weights, value, output)
     terms = definition(np.abs(images), weights, np.abs(value), np.abs(output))
     # Scores and exp twice, 12 keys and a quotient; 2, 3, 12 and 6 products: fewer than 64.
     limit = gamma(64, "float64") * terms.astype(float)
-    assert_within(found, exact.astype(float), limit, "without the bias")
+    assert_within(actual, exact.astype(float), limit, "without the bias")
     wrong = definition(images, weights[::-1], value, output).astype(float)
     with pytest.raises(AssertionError, match="expected within"):
-        assert_within(found, wrong, limit)
+        assert_within(actual, wrong, limit)
 
 
 @pytest.mark.slow
@@ -81,9 +81,9 @@ def test_gains_multiply_the_weights_and_not_the_softmax():
 def test_work_counts_pairs_and_maps():
     """6 queries on 12 keys, 2 heads, 5 images, 4 features to 3 to 7."""
     layer = AttentionLayer(pulling(2), jnp.zeros((2, 4, 3)), jnp.zeros((2, 3, 7)))
-    found = work(layer, GRID, 5, 4)
-    assert found.exponentials == 2 * 6 * 12
-    assert found.products == 5 * (2 * 6 * 12 * 3 + 6 * (2 * 4 * 3 + 2 * 3 * 7))
+    counted = work(layer, GRID, 5, 4)
+    assert counted.exponentials == 2 * 6 * 12
+    assert counted.products == 5 * (2 * 6 * 12 * 3 + 6 * (2 * 4 * 3 + 2 * 3 * 7))
     content = ContentScores(jnp.zeros((2, 4, 1)), jnp.zeros((2, 4, 1)))
     assert work(replace(layer, content=content), GRID, 5, 4).exponentials == 5 * 2 * 6 * 12
-    assert (np.array(work(layer, TokenGrid((9, 9), GRID.ring), 5, 4)) >= np.array(found)).all()
+    assert (np.array(work(layer, TokenGrid((9, 9), GRID.ring), 5, 4)) >= np.array(counted)).all()

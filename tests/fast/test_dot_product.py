@@ -67,8 +67,8 @@ def test_sums_of_narrow_tokens_are_taken_in_float32(dtype, precision):
     tokens = jnp.ones((1, 512, 1), dtype)
     layer = uniform_layer(dtype)
     grid, options = TokenGrid((512,), ((0, 0),)), AttentionOptions(precision)
-    found = jax.jit(attend, static_argnums=(1, 3))(layer, grid, tokens, options)
-    assert_equal(found, np.ones((1, 512, 1)))
+    outputs = jax.jit(attend, static_argnums=(1, 3))(layer, grid, tokens, options)
+    assert_equal(outputs, np.ones((1, 512, 1)))
     narrow = np.float32(0)
     for _ in range(512):
         narrow = np.asarray(jnp.asarray(narrow + 2.0**-9, "bfloat16")).astype(np.float32)
@@ -90,11 +90,11 @@ def test_every_product_carries_the_precision_forward_and_backward(precision, exp
         out = apply_attention(layer, images, backend="dot_product", precision=precision)
         return out.sum()
 
-    found = precisions(jax.grad(loss, argnums=(0, 1)), case.layer, case.images)
-    inside = [each for each in found if each == expected]
+    pairs = precisions(jax.grad(loss, argnums=(0, 1)), case.layer, case.images)
+    inside = [each for each in pairs if each == expected]
     assert len(inside) >= 6  # scores and mixing, and both factors of each on the way back
     # Scores of content are always projected at the highest precision.
-    assert set(found) <= {expected, (lax.Precision.HIGHEST,) * 2}
+    assert set(pairs) <= {expected, (lax.Precision.HIGHEST,) * 2}
 
 
 @pytest.mark.parametrize(

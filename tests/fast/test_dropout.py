@@ -15,7 +15,7 @@ from convattn.fast.application import apply_attention
 from convattn.fast.dropout import dropped_draws, keep_scale, kept_scale
 from convattn.fast.options import AttentionOptions, Dropout
 from convattn.fast.selection import BACK_ENDS
-from convattn.nnx.layers.dropout import drop
+from convattn.nnx.layers.dropout import dropout
 
 PLAIN = LayerBucket(quadratic, 2, 2, (3, 4), ((1, 0), (0, 2)), 3, output=5)
 CASE = make_layer_case(PLAIN, 1, "float64")
@@ -61,12 +61,12 @@ def test_64_bit_types_change_no_draw():
     for wide in (False, True):
         with jax.enable_x64(wide):
 
-            def found(key):
+            def scales(key):
                 scales = keep_scale(Dropout(0.3, key), 2, 2, *pairs)
-                features = drop(jnp.ones(999, jnp.float32), 0.3, key)
+                features = dropout(jnp.ones(999, jnp.float32), 0.3, key)
                 return scales, features, jax.random.bernoulli(key, 0.7, (999,))  # planted
 
-            draws[wide] = jax.tree.map(np.asarray, jax.jit(found)(key))
+            draws[wide] = jax.tree.map(np.asarray, jax.jit(scales)(key))
             assert_dtype(draws[wide][0], "float32")
     for without, with_ in zip(draws[False][:2], draws[True][:2], strict=True):
         assert_equal(without, with_)
@@ -125,7 +125,9 @@ def test_the_zeros_are_those_of_keep_scale(name):
     """Keys are counted with their ring, so that the image's own stand apart from one another."""
     dropped = weights_as_output(name, 0.4, OPTIONS.dropout.key)
     grid = CASE.grid
-    inner = np.ravel_multi_index(tuple(grid.query_positions.T), grid.keys)
-    scale = keep_scale(OPTIONS.dropout, 1, 1, jnp.arange(12)[:, None], jnp.asarray(inner))[0, 0]
+    query_keys = np.ravel_multi_index(tuple(grid.query_positions.T), grid.keys)
+    scale = keep_scale(OPTIONS.dropout, 1, 1, jnp.arange(12)[:, None], jnp.asarray(query_keys))[
+        0, 0
+    ]
     assert_equal(dropped == 0, scale == 0)
     assert 0 < int((dropped == 0).sum()) < 144

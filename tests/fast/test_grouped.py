@@ -21,9 +21,9 @@ SIZES = [
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize(("side", "size", "stride", "dilation", "padding"), SIZES)
 def test_tied_heads_attend_as_the_heads_do(side, size, stride, dilation, padding, groups, dtype):
-    drawn = np.random.default_rng(0)
-    images = jnp.asarray(drawn.integers(-3, 4, (2, *side, 4)), dtype)
-    kernel = jnp.asarray(drawn.integers(-3, 4, (*size, 4 // groups, 6)), dtype)
+    rng = np.random.default_rng(0)
+    images = jnp.asarray(rng.integers(-3, 4, (2, *side, 4)), dtype)
+    kernel = jnp.asarray(rng.integers(-3, 4, (*size, 4 // groups, 6)), dtype)
     layer = tied_layer(kernel, 0.5, stride, dilation, padding)
     expected = grouped_attention(layer, images, groups, backend="dense")
     result = grouped_attention(layer, images, groups)
@@ -33,8 +33,8 @@ def test_tied_heads_attend_as_the_heads_do(side, size, stride, dilation, padding
     keys, taps = np.prod(np.add(side, np.multiply(np.subtract(size, 1), dilation))), np.prod(size)
     unit = unit_roundoff(np.promote_types(dtype, np.float32) if dtype != "bfloat16" else np.float32)
     sums = gamma(keys + taps * 4 + 64, unit) * taps * 4 * 4 * 9
-    apart = np.abs(np.asarray(result, float) - np.asarray(expected, float)).max()
-    assert apart <= sums + 2 * unit_roundoff(dtype) * float(jnp.abs(result).max())
+    difference = np.abs(np.asarray(result, float) - np.asarray(expected, float)).max()
+    assert difference <= sums + 2 * unit_roundoff(dtype) * float(jnp.abs(result).max())
 
 
 def test_whole_attention_is_computed_where_it_is_asked_for():

@@ -59,13 +59,13 @@ def test_arranged_maps_do_what_the_layer_says(gains, value, output, tokens, widt
     values = images
     if maps.before is not None:
         values = jnp.einsum("bkd,hde->bkhe", images, maps.before)
-    found = mix(weights, values, maps, FLOAT64, "highest")
+    actual = mix(weights, values, maps, FLOAT64, "highest")
     scaled = weights * layer.encoding.gains[:, None, None] if gains else weights
-    assert_equal(found, multi_head_self_attention(images, scaled, layer.value, layer.output))
+    assert_equal(actual, multi_head_self_attention(images, scaled, layer.value, layer.output))
     if gains:  # the planted case: the gains forgotten
         without = multi_head_self_attention(images, weights, layer.value, layer.output)
         with pytest.raises(AssertionError, match="entries differ"):
-            assert_equal(found, without)
+            assert_equal(actual, without)
 
 
 def counted(sizes, tokens, mixing, fused):
@@ -85,8 +85,8 @@ def test_the_choice_is_the_cheaper_by_counting(sizes, tokens, mixing):
     heads, features, width, out = sizes
     value = np.broadcast_to(np.float32(0), (heads, features, width))
     output = np.broadcast_to(np.float32(0), (heads, width, out))
-    together, apart = (counted(sizes, tokens, mixing, fused) for fused in (True, False))
-    assert fuses(value, output, tokens, float(mixing)) == (together < apart)
+    together, separate = (counted(sizes, tokens, mixing, fused) for fused in (True, False))
+    assert fuses(value, output, tokens, float(mixing)) == (together < separate)
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ from convattn.fast.options import AttentionOptions, Dropout, read_dropout
 @pytest.mark.parametrize("make_key", [jax.random.key, jax.random.PRNGKey])
 def test_a_rate_with_a_key_is_read(rate, make_key):
     key = make_key(3)
-    found = read_dropout(rate, key)
-    assert isinstance(found, Dropout)
-    assert found.key is key
-    assert type(found.rate) is float
-    assert found.rate == 0.25
+    dropout = read_dropout(rate, key)
+    assert isinstance(dropout, Dropout)
+    assert dropout.key is key
+    assert type(dropout.rate) is float
+    assert dropout.rate == 0.25
 
 
 @pytest.mark.parametrize("rate", [0, 0.0, np.float32(0)])
@@ -53,9 +53,9 @@ def test_what_is_not_one_key_is_refused(key):
 
 @pytest.mark.parametrize("chunk", [1, 7, np.int64(7)])
 def test_a_chunk_is_held_as_a_python_integer(chunk):
-    held = AttentionOptions(chunk=chunk).chunk
-    assert type(held) is int
-    assert held == chunk
+    stored = AttentionOptions(chunk=chunk).chunk
+    assert type(stored) is int
+    assert stored == chunk
 
 
 @pytest.mark.parametrize("chunk", [0, -3, True, 2.5, "4"])

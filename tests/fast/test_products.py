@@ -17,29 +17,29 @@ FLOAT32, FLOAT64 = np.dtype("float32"), np.dtype("float64")
 def test_sums_of_narrow_numbers_are_taken_in_float32(narrow, precision):
     """Ones added up one after the other stop growing at 2^8 in bfloat16, at 2^11 in float16."""
     ones = jnp.ones((4099,), narrow)
-    found = product("i,i->", ones, ones, dtype=FLOAT32, precision=precision)
-    assert_dtype(found, FLOAT32)
-    assert_equal(found, 4099)
+    total = product("i,i->", ones, ones, dtype=FLOAT32, precision=precision)
+    assert_dtype(total, FLOAT32)
+    assert_equal(total, 4099)
     narrowly = jnp.einsum("i,i->", ones, ones, preferred_element_type=jnp.dtype(narrow))
     assert float(narrowly) != 4099  # what the product guards against does exist
 
 
 def operand_dtypes(function, *arguments):
     """The dtypes that meet in the matrix products of a function."""
-    found = []
+    dtypes = []
     jaxpr = jax.make_jaxpr(function)(*arguments).jaxpr
 
-    def collect(inner):
-        for equation in inner.eqns:
+    def collect(sub_jaxpr):
+        for equation in sub_jaxpr.eqns:
             if equation.primitive is lax.dot_general_p:
-                found.append(tuple(str(operand.aval.dtype) for operand in equation.invars))
+                dtypes.append(tuple(str(operand.aval.dtype) for operand in equation.invars))
             for value in equation.params.values():
                 deeper = getattr(value, "jaxpr", value)
                 if hasattr(deeper, "eqns"):
                     collect(deeper)
 
     collect(jaxpr)
-    return found
+    return dtypes
 
 
 @pytest.mark.parametrize(

@@ -62,8 +62,8 @@ def test_score_majorants(bucket):
     lead = (bucket.batch,) if bucket.content else ()
     pairs = (bucket.heads, int(np.prod(case.grid.queries)), case.grid.number_of_keys)
     cotangent = np.random.default_rng(2).normal(size=(*lead, *pairs))
-    given = wide.layer, case.layer, wide.images, case.grid, cotangent
-    computed, signed, majorants = scores_and_majorants(*given)
+    args = wide.layer, case.layer, wide.images, case.grid, cotangent
+    computed, signed, majorants = scores_and_majorants(*args)
     for exact, majorant in zip(jax.tree.leaves(signed), jax.tree.leaves(majorants), strict=True):
         slack = gamma(10**4, "float64")  # sums of fewer terms than that, on both sides
         assert_within(exact, np.zeros(exact.shape), np.asarray(majorant) * (1 + 2 * slack))
@@ -79,9 +79,9 @@ def test_gain_majorant_counts_what_cancels():
     encoding = make_layer_case(bucket, 3, "float64").layer.encoding
     logs, exponents = np.asarray(encoding.log_bases), np.asarray(encoding.exponents)
     powers = np.exp(exponents[:, None] * logs)
-    found, pull = jax.vjp(lambda part: part.gain_majorant(1), encoding)
+    majorant, pull = jax.vjp(lambda part: part.gain_majorant(1), encoding)
     bound = 50 * np.finfo(float).eps * (powers.sum(1) + 3)
-    assert_within(found, powers.sum(axis=1) + 3, bound)
+    assert_within(majorant, powers.sum(axis=1) + 3, bound)
     (back,) = pull(jnp.ones(bucket.heads))
     assert_within(back.exponents, powers @ np.abs(logs), bound)
     assert_within(encoding.head_gains(1), powers.sum(axis=1) - 3, bound)
@@ -95,7 +95,7 @@ def test_weights_of_scores_that_are_off(seed):
     scores, off = rng.normal(size=shape) * 3, rng.uniform(0, rng.choice([0.3, 1e-9]), shape)
     scores[..., 2:], off[..., 2:] = scores[:, :1, 2:3], off[:, :1, 2:3]
     background = PairScores(jnp.array(scores[:, 0, 2]), jnp.array(off[:, 0, 2]))
-    found = weight_rounding(
+    rounding = weight_rounding(
         PairScores(jnp.array(scores), background.pairs),
         PairScores(jnp.array(off), background.background),
         jnp.array(0.0),
@@ -104,17 +104,17 @@ def test_weights_of_scores_that_are_off(seed):
     )
     exact = np.asarray(jax.nn.softmax(scores))
     everywhere = exact[..., 2:3]
-    assert_within(found.background, everywhere, 1e-14)
-    assert_within(found.weights, everywhere + np.abs(exact - everywhere), 1e-14)
+    assert_within(rounding.background, everywhere, 1e-14)
+    assert_within(rounding.weights, everywhere + np.abs(exact - everywhere), 1e-14)
     for _ in range(4):
         signs = np.concatenate([rng.choice([-1, 1], (2, 3, 2)), np.ones((2, 3, 4))], -1)
         moved = np.asarray(jax.nn.softmax(scores + signs * off))
-        assert_within(moved, exact, np.asarray(found.error) + 1e-14)
+        assert_within(moved, exact, np.asarray(rounding.error) + 1e-14)
         parts = moved - moved[..., 2:3], exact - everywhere
-        assert_within(*parts, np.asarray(found.error) + 1e-14)
-        assert_within(moved[..., 2:3], everywhere, np.asarray(found.background_error) + 1e-14)
+        assert_within(*parts, np.asarray(rounding.error) + 1e-14)
+        assert_within(moved[..., 2:3], everywhere, np.asarray(rounding.background_error) + 1e-14)
     largest = np.expm1(2 * off.max()) * (exact + 2 * everywhere)
-    assert (np.asarray(found.error) <= largest + 1e-14).all()
+    assert (np.asarray(rounding.error) <= largest + 1e-14).all()
 
 
 def test_the_counts_are_those_of_the_derivation():
@@ -122,14 +122,16 @@ def test_the_counts_are_those_of_the_derivation():
     bucket = replace(next(bucket for bucket in LAYER_BUCKETS if bucket.tables), batch=5)
     unit, layer = 2.0**-24, make_layer_case(bucket, 1).layer
     assert score_roundings(layer, 3) == 16 + 2 * 3 + 2 + 8 + 2 + 1
-    found = count_roundings(layer, bucket.grid, 5, 3, unit, 1e-38)
+    counted = count_roundings(layer, bucket.grid, 5, 3, unit, 1e-38)
     counts = 103, 103 + 208, 103 + 208 + 2110 + 2880
-    for relative, count in zip((found.values, found.maps, found.parameters), counts, strict=True):
+    for relative, count in zip(
+        (counted.values, counted.maps, counted.parameters), counts, strict=True
+    ):
         assert relative == pytest.approx(gamma(count, "float32"), rel=1e-9)
-    assert found.score == gamma(35, "float32")
-    assert found.weight == pytest.approx(2 * (16 + 36 + 8) * unit, rel=1e-5)
-    assert found.terms == 32 * 5 * 12 * 24**2 * 2 * 3 * 3 * 2 * 35
-    assert found[:2] + found[-3:-1] == (unit, 1e-38, 35, 2)
+    assert counted.score == gamma(35, "float32")
+    assert counted.weight == pytest.approx(2 * (16 + 36 + 8) * unit, rel=1e-5)
+    assert counted.terms == 32 * 5 * 12 * 24**2 * 2 * 3 * 3 * 2 * 35
+    assert counted[:2] + counted[-3:-1] == (unit, 1e-38, 35, 2)
 
 
 def test_what_softmax_passes_back_is_what_is_derived():
@@ -188,7 +190,7 @@ def dropped_head(scores):
 
 @partial(jax.jit, static_argnums=(3, 4))
 def planted_gradients(layer, images, cotangent, grid, spoil):
-    result, pull = jax.vjp(lambda *given: planted(*given, grid, spoil), layer, images)
+    result, pull = jax.vjp(lambda *args: planted(*args, grid, spoil), layer, images)
     return result, pull(cotangent)
 
 
@@ -200,14 +202,14 @@ def test_planted_errors_are_caught_in_float32(bucket):
     # A cotangent of one sign, so that what is dropped does not cancel by chance.
     parts = [(c.layer, c.images, jnp.abs(c.cotangent)) for c in (case, wide)]
     limit = [value_bound(c.layer, c.images) for c in (case, wide)]
-    of_gradients = [gradient_bounds(*given) for given in parts]
+    of_gradients = [gradient_bounds(*args) for args in parts]
     expected, gradients = planted_gradients(*parts[1], case.grid, right)
     assert float(np.median(limit[0] / np.abs(expected))) < 1e-2
-    found, pulled = planted_gradients(*parts[0], case.grid, right)
-    assert_within(found, expected, sum(limit))
-    assert_tree_within(pulled, gradients, *of_gradients)
-    for limits, wanted in zip(*map(jax.tree.leaves, (of_gradients[0], gradients)), strict=True):
-        assert np.median(limits) < np.abs(wanted).max() / 10
+    actual, cotangents = planted_gradients(*parts[0], case.grid, right)
+    assert_within(actual, expected, sum(limit))
+    assert_tree_within(cotangents, gradients, *of_gradients)
+    for limits, gradient in zip(*map(jax.tree.leaves, (of_gradients[0], gradients)), strict=True):
+        assert np.median(limits) < np.abs(gradient).max() / 10
     wrong, _ = planted_gradients(*parts[0], case.grid, one_weight_off)
     with pytest.raises(AssertionError, match="expected within"):
         assert_within(wrong, expected, sum(limit))
@@ -217,9 +219,9 @@ def test_planted_errors_are_caught_in_float32(bucket):
     with pytest.raises(AssertionError, match="expected within"):
         assert_within(wrong, expected, sum(limit))
     for spoil in (dropped_term, dropped_head):
-        found, pulled = planted_gradients(*parts[0], case.grid, spoil)
-        assert_within(found, expected, sum(limit))
-        parts_of = (pulled, gradients, *of_gradients)
+        actual, cotangents = planted_gradients(*parts[0], case.grid, spoil)
+        assert_within(actual, expected, sum(limit))
+        parts_of = (cotangents, gradients, *of_gradients)
         with pytest.raises(AssertionError, match="expected within"):
             assert_tree_within(*(tree[0].encoding for tree in parts_of))
 
@@ -227,16 +229,16 @@ def test_planted_errors_are_caught_in_float32(bucket):
 def test_the_bound_grows_with_the_roundoff():
     """And the dtype is that of layer and images, or the one that is asked for."""
     case = make_layer_case(LAYER_BUCKETS[7], 8, "float64")
-    found = [
+    bounds = [
         value_bound(case.layer, case.images, dtype=dtype).max()
         for dtype in ("float64", "float32", "float16", "bfloat16")
     ]
-    assert found == sorted(set(found))
+    assert bounds == sorted(set(bounds))
     narrow = make_layer_case(LAYER_BUCKETS[7], 8, "float32")
-    asked = value_bound(narrow.layer, narrow.images, dtype="float32")
-    assert (asked == value_bound(narrow.layer, narrow.images)).all()
+    bound = value_bound(narrow.layer, narrow.images, dtype="float32")
+    assert (bound == value_bound(narrow.layer, narrow.images)).all()
     mixed = value_bound(narrow.layer, narrow.images.astype("float64"))
-    assert (mixed >= asked / 2).all()
+    assert (mixed >= bound / 2).all()
 
 
 @pytest.mark.slow

@@ -61,7 +61,7 @@ def test_auto_takes_the_least_expected_time(monkeypatch):
 
 def test_windowed_only_where_windows_are_given(monkeypatch):
     """However cheap it is."""
-    free = BACK_ENDS["windowed"]._replace(work=lambda *given: Work(-1.0, 0.0, 0.0, 0.0))
+    free = BACK_ENDS["windowed"]._replace(work=lambda *args: Work(-1.0, 0.0, 0.0, 0.0))
     monkeypatch.setitem(BACK_ENDS, "windowed", free)
     monkeypatch.setattr(selection, "seconds", lambda work, platform: work.products)
     case = make_layer_case(LAYER_BUCKETS[6], 1)
@@ -75,17 +75,17 @@ def test_auto_chooses_under_tracing(index):
     """Parameters and images may be traced, and the choice is the same."""
     case = make_layer_case(LAYER_BUCKETS[index], 2)
     _, grid, shape = arguments(case)
-    seen = []
+    names = []
 
     @jax.jit
     def traced(layer, images):
-        seen.append(choose_backend("auto", layer, grid, shape, AttentionOptions()).name)
+        names.append(choose_backend("auto", layer, grid, shape, AttentionOptions()).name)
         return ca.apply_attention(layer, images)
 
-    found = traced(case.layer, case.images)
-    assert seen == [choice(case).name]
-    named = jax.jit(partial(ca.apply_attention, backend=seen[0]))
-    assert_equal(found, named(case.layer, case.images))
+    outputs = traced(case.layer, case.images)
+    assert names == [choice(case).name]
+    named = jax.jit(partial(ca.apply_attention, backend=names[0]))
+    assert_equal(outputs, named(case.layer, case.images))
 
 
 def test_a_name_stands_for_the_back_end_of_that_name():
@@ -133,8 +133,8 @@ def test_every_back_end_serves_a_layer_without_heads(name, has_content):
     images = jnp.ones((2, 3, 4, 2))
     dropping = {"dropout_rate": 0.5, "dropout_key": jax.random.key(0)}
     for options in ({}, dropping, {"chunk": 2}, {"windows": ()}):
-        found = apply_attention(layer, images, backend=name, **options)
-        assert_equal(found, jnp.broadcast_to(bias, (2, 3, 4, 5)))
+        outputs = apply_attention(layer, images, backend=name, **options)
+        assert_equal(outputs, jnp.broadcast_to(bias, (2, 3, 4, 5)))
     maps = attention_maps(layer, images)
     assert maps.weights.shape == ((2,) if has_content else ()) + (0, 3, 4, 4, 6)
     bare = AttentionLayer(encoding, value, None, None, content)

@@ -78,13 +78,13 @@ def test_values_and_gradients_are_those_of_dense(name):
     case = make_layer_case(bucket, 1, "float64")
     limit = value_bound(case.layer, case.images)
     if not with_gradients:
-        found = values(case.layer, case.images, "separable")
-        assert_within(found, values(case.layer, case.images, "dense"), 2 * limit)
+        actual = values(case.layer, case.images, "separable")
+        assert_within(actual, values(case.layer, case.images, "dense"), 2 * limit)
         return
-    given = case.layer, case.images, case.cotangent
-    limits = limit, gradient_bounds(*given)
-    found = values_and_gradients(*given, "separable")
-    assert_tree_within(found, values_and_gradients(*given, "dense"), limits, limits)
+    args = case.layer, case.images, case.cotangent
+    limits = limit, gradient_bounds(*args)
+    actual = values_and_gradients(*args, "separable")
+    assert_tree_within(actual, values_and_gradients(*args, "dense"), limits, limits)
 
 
 def parts_of(layer, case):
@@ -94,7 +94,7 @@ def parts_of(layer, case):
 
 def test_the_cases_take_every_way():
     """Grids and free heads; rows first and columns first; no map, one before, one after, both."""
-    seen = set()
+    branches = set()
     for bucket, _ in CASES.values():
         case = make_layer_case(bucket, 1, "float64")
         (rows, columns), maps = jax.eval_shape(partial(parts_of, case=case), case.layer)
@@ -102,10 +102,10 @@ def test_the_cases_take_every_way():
         factors = AxisFactors(rows, columns, *groups)
         out = bucket.output or bucket.value or bucket.channels
         first = rows_first(factors, bucket.channels, out)
-        seen.add((factors.on_grid, first, maps.before is None, maps.after is None))
-    assert {(True, first, True, False) for first in (True, False)} < seen
-    assert {way[2:] for way in seen if not way[0]} >= {(True, True), (False, False)}
-    assert {way[0] for way in seen} == {True, False}
+        branches.add((factors.on_grid, first, maps.before is None, maps.after is None))
+    assert {(True, first, True, False) for first in (True, False)} < branches
+    assert {way[2:] for way in branches if not way[0]} >= {(True, True), (False, False)}
+    assert {way[0] for way in branches} == {True, False}
 
 
 ONE_HOT = (
@@ -132,14 +132,14 @@ def test_one_hot_layers_on_integers_are_the_convolution(index, dtype, request):
     @jax.jit
     def both(kernel, images):
         layer = ca.conv_to_attention(kernel, encoding="quadratic", **options)
-        found = ca.apply_attention(layer, images, backend="separable")
-        kept = {name: part for name, part in options.items() if name in ("dilation", "stride")}
-        return found, ca.conv(images.astype(weights), kernel, padding="SAME", **kept)
+        actual = ca.apply_attention(layer, images, backend="separable")
+        arguments = {name: part for name, part in options.items() if name in ("dilation", "stride")}
+        return actual, ca.conv(images.astype(weights), kernel, padding="SAME", **arguments)
 
-    found, expected = both(kernel, images)
-    assert_dtype(found, weights)
-    assert_equal(found, expected)
-    assert float(jnp.abs(found).max()) > 0
+    actual, expected = both(kernel, images)
+    assert_dtype(actual, weights)
+    assert_equal(actual, expected)
+    assert float(jnp.abs(actual).max()) > 0
 
 
 @pytest.mark.parametrize("draw", [RECTANGLE, quadratic, learned])

@@ -99,8 +99,8 @@ def majorants(layer: AttentionLayer, grid: TokenGrid, images: Array, cotangent: 
 
     def apply(raised: Any) -> Array:
         tokens = jnp.pad(raised[0], [(0, 0), *grid.ring, (0, 0)]).reshape(len(images), keys, -1)
-        seen = jnp.einsum("h,hqk,bkd->bqhd", jnp.abs(gains), weights + 2 * everywhere, tokens)
-        each = seen
+        attended = jnp.einsum("h,hqk,bkd->bqhd", jnp.abs(gains), weights + 2 * everywhere, tokens)
+        each = attended
         for part in raised[1:]:
             each = each if part is None else jnp.einsum("bqhd,hdo->bqho", each, part)
         return each.sum(axis=2).reshape(len(images), *grid.queries, -1)
@@ -110,9 +110,9 @@ def majorants(layer: AttentionLayer, grid: TokenGrid, images: Array, cotangent: 
     maps = jnp.stack([jnp.eye(FEATURES)] * layer.heads)
     for part in positive[1:]:
         maps = maps if part is None else jnp.einsum("hdo,hoe->hde", maps, part)
-    outer = jnp.abs(cotangent).reshape(len(images), -1, cotangent.shape[-1])
+    cotangents = jnp.abs(cotangent).reshape(len(images), -1, cotangent.shape[-1])
     reach = jnp.einsum(
-        "bqo,hdo,bd->bhq", outer, maps, positive[0].max(axis=tuple(range(1, images.ndim - 1)))
+        "bqo,hdo,bd->bhq", cotangents, maps, positive[0].max(axis=tuple(range(1, images.ndim - 1)))
     )
     largest = reach.sum(axis=0)
     rest = np.maximum(other.sum(axis=-1), 1)
@@ -127,8 +127,8 @@ def majorants(layer: AttentionLayer, grid: TokenGrid, images: Array, cotangent: 
     )
 
     def through(slope: Array, step: Array) -> Array:
-        found = jnp.tensordot(jnp.stack(scores, axis=1), jnp.abs(slope), 2)
-        return found + jnp.tensordot(largest.sum(-1), jnp.abs(step), 1)
+        total = jnp.tensordot(jnp.stack(scores, axis=1), jnp.abs(slope), 2)
+        return total + jnp.tensordot(largest.sum(-1), jnp.abs(step), 1)
 
     return values, (jax.tree.map(through, slopes, steps), *linear)
 
@@ -139,9 +139,9 @@ def counted(layer: AttentionLayer, grid: TokenGrid) -> int:
     The argument of exp is rounded once, which counts as often as scores are apart.
     """
     table = layer.encoding.shift_scores(np.array([*OFFSETS, (9, 9)]), grid.number_of_keys)
-    apart = int(np.ceil(np.ptp(np.asarray(table), axis=1).max()))
+    spread = int(np.ceil(np.ptp(np.asarray(table), axis=1).max()))
     sizes = [part.size for part in (layer.value, layer.output) if part is not None]
-    return 3 * grid.number_of_keys + sum(sizes) + 4 * apart + 64
+    return 3 * grid.number_of_keys + sum(sizes) + 4 * spread + 64
 
 
 def values_and_gradients(
@@ -174,12 +174,12 @@ def test_values_and_all_gradients_are_those_of_dense(name: str, maps: str, where
     images = random(12, 2, *space, FEATURES)
     out = apply_attention(layer, images, backend="dense").shape[-1]
     cotangent = random(13, 2, *space, out)
-    got = values_and_gradients("shift", layer, images, cotangent)
-    wanted = values_and_gradients("dense", layer, images, cotangent)
+    actual = values_and_gradients("shift", layer, images, cotangent)
+    expected = values_and_gradients("dense", layer, images, cotangent)
     bounds = majorants(layer, grid, images, cotangent)
     accuracy = 2 * gamma(counted(layer, grid), np.float64)
-    assert jax.tree.structure(got) == jax.tree.structure(wanted)
-    for one, two, bound in zip(*map(jax.tree.leaves, (got, wanted, bounds)), strict=True):
+    assert jax.tree.structure(actual) == jax.tree.structure(expected)
+    for one, two, bound in zip(*map(jax.tree.leaves, (actual, expected, bounds)), strict=True):
         assert_within(one, two, accuracy * np.asarray(bound), f"{name}, {maps}, {where}")
 
 
@@ -204,13 +204,13 @@ def test_with_a_stride_values_and_all_gradients_are_those_of_dense(
     out = apply_attention(layer, images, backend="dense").shape[-1]
     cotangent = random(13, 2, *space, out)
     cotangent = jnp.zeros_like(cotangent).at[taken].set(cotangent[taken])
-    got = values_and_gradients("shift", replace(layer, stride=stride), images, cotangent[taken])
+    actual = values_and_gradients("shift", replace(layer, stride=stride), images, cotangent[taken])
     values, gradients = values_and_gradients("dense", layer, images, cotangent)
     bounds = majorants(layer, grid, images, cotangent)
     accuracy = 2 * gamma(counted(layer, grid), np.float64)
-    wanted, bounds = (values[taken], gradients), (bounds[0][taken], bounds[1])
-    assert got[0].shape == (2, *(-(-n // s) for n, s in zip(space, stride, strict=True)), out)
-    for one, two, bound in zip(*map(jax.tree.leaves, (got, wanted, bounds)), strict=True):
+    expected, bounds = (values[taken], gradients), (bounds[0][taken], bounds[1])
+    assert actual[0].shape == (2, *(-(-n // s) for n, s in zip(space, stride, strict=True)), out)
+    for one, two, bound in zip(*map(jax.tree.leaves, (actual, expected, bounds)), strict=True):
         assert_within(one, two, accuracy * np.asarray(bound), f"{name}, {maps}, {where}")
 
 
@@ -224,14 +224,14 @@ def test_queries_that_the_stride_leaves_out_are_not_computed(stride: int, border
     images = jnp.ones((1, 32, 31, 1), jnp.float32)
     run = partial(apply_attention, backend="shift", border=border)
     assert largest_intermediate(jax.make_jaxpr(run)(layer, images).jaxpr) < 32 * 31 * 64 / 3
-    whole = replace(layer, stride=(1, 1))
-    assert largest_intermediate(jax.make_jaxpr(run)(whole, images).jaxpr) >= 32 * 31 * 64
+    unstrided = replace(layer, stride=(1, 1))
+    assert largest_intermediate(jax.make_jaxpr(run)(unstrided, images).jaxpr) >= 32 * 31 * 64
     grid = TokenGrid((32, 31), layer.ring)
     strided = tuple(range(0, side, stride) for side in grid.queries)
-    kept, every = (
-        work(layer, grid, 1, 1, AttentionOptions(wanted=each)).products for each in (strided, None)
+    some, every = (
+        work(layer, grid, 1, 1, AttentionOptions(queries=each)).products for each in (strided, None)
     )
-    assert kept < every / 3
+    assert some < every / 3
 
 
 @pytest.mark.slow
@@ -239,13 +239,13 @@ def test_the_bounds_are_tight_enough_to_see_a_wrong_leak() -> None:
     layer, grid = make_layer(ENCODINGS["leak"], "output", WIDE_RING), TokenGrid((4, 5), WIDE_RING)
     images, cotangent = random(12, 2, 4, 5, FEATURES), random(13, 2, 4, 5, 3)
     wrong = replace(layer.encoding, uniform_weight=layer.encoding.uniform_weight * (1 + 1e-10))
-    got = apply_attention(replace(layer, encoding=wrong), images, backend="shift")
-    wanted = apply_attention(layer, images, backend="dense")
+    actual = apply_attention(replace(layer, encoding=wrong), images, backend="shift")
+    expected = apply_attention(layer, images, backend="dense")
     bound = (
         2 * gamma(counted(layer, grid), np.float64) * majorants(layer, grid, images, cotangent)[0]
     )
     with pytest.raises(AssertionError, match="expected within"):
-        assert_within(got, wanted, bound)
+        assert_within(actual, expected, bound)
 
 
 @pytest.mark.parametrize("way", ["taps", "heads", "apart"])
@@ -310,10 +310,10 @@ def test_one_hot_layers_on_integers_are_the_convolution(
     images = jnp.asarray(generator.integers(0, 4, (2, *space, 2)), dtype)
     layer = ca.conv_to_attention(kernel, form="limit", **options)
     layer = layer if ring is None else replace(layer, ring=ring)
-    got = apply_attention(layer, images, backend="shift")
-    assert got.dtype == jnp.dtype(weights)
+    actual = apply_attention(layer, images, backend="shift")
+    assert actual.dtype == jnp.dtype(weights)
     convolution = {k: v for k, v in options.items() if k in ("dilation", "padding")}
-    assert_equal(got, ca.conv(images.astype(weights), kernel, **convolution))
+    assert_equal(actual, ca.conv(images.astype(weights), kernel, **convolution))
 
 
 @pytest.mark.slow
@@ -339,12 +339,12 @@ def test_box_and_border_part_the_queries() -> None:
     for space, ring in GRIDS.values():
         grid = TokenGrid(space, ring)
         for stride in (None, (2, 1), (3, 2), (9, 9)):
-            wanted = tuple(map(range, (0, 1), space, stride or (1, 1)))
-            box = interior(grid, OFFSETS, wanted)
-            inside, border = list(product(*box)), map(tuple, border_queries(wanted, box).tolist())
-            every = product(*wanted)
+            queries = tuple(map(range, (0, 1), space, stride or (1, 1)))
+            box = interior(grid, OFFSETS, queries)
+            inside, border = list(product(*box)), map(tuple, border_queries(queries, box).tolist())
+            every = product(*queries)
             assert sorted([*inside, *border]) == list(every)
-            seen = [
+            is_inside = [
                 all(
                     -low <= q + step < size + high
                     for q, step, size, (low, high) in zip(query, offset, space, ring, strict=True)
@@ -352,7 +352,7 @@ def test_box_and_border_part_the_queries() -> None:
                 for query in inside
                 for offset in OFFSETS
             ]
-            assert all(seen)
+            assert all(is_inside)
     assert interior(TokenGrid((4, 5), WIDE_RING), OFFSETS) == (range(4), range(5))
     assert interior(TokenGrid((9, 9), ((0, 0), (0, 0))), OFFSETS, (range(0, 9, 2),) * 2) == (
         range(2, 8, 2),
@@ -364,12 +364,12 @@ def largest_intermediate(jaxpr: Any) -> int:
     """The most entries that any value of a program has, programs inside it included."""
     sizes = [variable.aval.size for equation in jaxpr.eqns for variable in equation.outvars]
     for equation in jaxpr.eqns:
-        for inner in jax.tree.leaves(
+        for sub_jaxpr in jax.tree.leaves(
             list(equation.params.values()),
             is_leaf=lambda x: hasattr(x, "eqns") or hasattr(x, "jaxpr"),
         ):
-            if hasattr(inner, "eqns") or hasattr(inner, "jaxpr"):
-                sizes.append(largest_intermediate(getattr(inner, "jaxpr", inner)))
+            if hasattr(sub_jaxpr, "eqns") or hasattr(sub_jaxpr, "jaxpr"):
+                sizes.append(largest_intermediate(getattr(sub_jaxpr, "jaxpr", sub_jaxpr)))
     return max(sizes, default=0)
 
 

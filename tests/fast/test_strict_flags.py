@@ -84,7 +84,7 @@ SELF_ATTENTIVE: dict[str, tuple[Callable[..., Any], Any]] = {
         operators.self_attentive_convolution,
         sac(0, (3, 3), stride=(2, 2), key_stride=(2, 1)),
     ),
-    "scores": (lambda *given: operators.attention_scores(*given)[0], BOTH),
+    "scores": (lambda *args: operators.attention_scores(*args)[0], BOTH),
     "several scales": (
         operators.multiscale_self_attentive_convolution,
         operators.MultiscaleParameters((BOTH, sac(3, (1, 3))), jnp.ones((8, 4))),

@@ -33,13 +33,13 @@ def true_skipped_weight(encoding, grid: TokenGrid, windows) -> np.ndarray:
     """From the dense weights of the very same scores, in float64."""
     scores = np.asarray(encoding.shift_scores(grid.shifts, grid.number_of_keys), np.float64)
     index = shift_index(grid)
-    found = []
+    weights_outside = []
     for table, window in zip(scores, windows, strict=True):
         rows = table[index]
         weights = np.exp(rows - rows.max(-1, keepdims=True))
         outside = ~window_mask(grid, window).reshape(-1)[index]
-        found.append(((weights * outside).sum(-1) / weights.sum(-1)).max())
-    return np.array(found)
+        weights_outside.append(((weights * outside).sum(-1) / weights.sum(-1)).max())
+    return np.array(weights_outside)
 
 
 @pytest.mark.slow

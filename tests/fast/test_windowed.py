@@ -135,10 +135,10 @@ def compiled(bucket: Bucket):
     """The layer of a bucket as a program: layer, images and cotangent to result and gradients."""
 
     @jax.jit
-    def run(layer, images, seen):
+    def run(layer, images, cotangent):
         def loss(layer, images):
             out = apply_attention(layer, images, backend="windowed", windows=bucket.windows)
-            return jnp.sum(seen * out), out
+            return jnp.sum(cotangent * out), out
 
         with tiles_of(bucket.sizes):
             return jax.grad(loss, (0, 1), has_aux=True)(layer, images)
@@ -151,10 +151,10 @@ def compiled_definition(bucket: Bucket):
     """The same by matrices."""
 
     @jax.jit
-    def run(layer, images, seen):
+    def run(layer, images, cotangent):
         def loss(layer, images):
             out = masked(layer, images, bucket.windows)
-            return jnp.sum(seen * out), out
+            return jnp.sum(cotangent * out), out
 
         return jax.grad(loss, (0, 1), has_aux=True)(layer, images)
 
@@ -251,30 +251,30 @@ def test_values_and_gradients_are_those_of_the_masked_softmax(bucket, seed):
     generator = np.random.default_rng(seed)
     layer = layer_on(grid, gaussians(seed, len(grid.queries)), *random_maps(generator))
     images = jnp.asarray(generator.normal(size=(2, *grid.queries, FEATURES)))
-    seen = jnp.asarray(generator.normal(size=(2, *grid.queries, OUT)))
-    slopes, out = compiled(bucket)(layer, images, seen)
-    expected, values = compiled_definition(bucket)(layer, images, seen)
+    cotangent = jnp.asarray(generator.normal(size=(2, *grid.queries, OUT)))
+    slopes, out = compiled(bucket)(layer, images, cotangent)
+    expected, values = compiled_definition(bucket)(layer, images, cotangent)
     # The definition of absolute values adds up every term without its sign.
-    positive = absolute(layer), jnp.abs(images), jnp.abs(seen)
+    positive = absolute(layer), jnp.abs(images), jnp.abs(cotangent)
     by_maps, majorant = compiled_definition(bucket)(*positive)
     assert_within(out, values, rounding_factor(layer, grid) * majorant)
 
-    bounds = gradient_majorant(layer, images, seen, windows, by_maps)
+    bounds = gradient_majorant(layer, images, cotangent, windows, by_maps)
     pairs = math.prod(grid.queries) * grid.number_of_keys
     factor = rounding_factor(layer, grid, more=len(images) * pairs + 2 * grid.number_of_keys + 30)
-    for (path, slope), wanted, bound in zip(
+    for (path, slope), expected_slope, bound in zip(
         jax.tree.leaves_with_path(slopes),
         jax.tree.leaves(expected),
         jax.tree.leaves(bounds),
         strict=True,
     ):
-        assert_within(slope, wanted, factor * bound, str(path))
+        assert_within(slope, expected_slope, factor * bound, str(path))
     if factor < 2.0**-24:
         with pytest.raises(AssertionError, match="too far"):
             assert_within(slopes[1] * (1 + 2.0**-12), expected[1], factor * bounds[1])
 
 
-def gradient_majorant(layer, images, seen, windows, by_maps):
+def gradient_majorant(layer, images, cotangent, windows, by_maps):
     """The gradient's terms added up without their signs.
 
     The loss is linear in X, V and O, so these get the gradient of the loss of absolute values. A
@@ -286,7 +286,7 @@ def gradient_majorant(layer, images, seen, windows, by_maps):
     plain = absolute(layer)
     weights = np.asarray(compiled_weights(layer.encoding, grid, windows))
     keys = np.asarray(add_zero_ring(jnp.abs(images), grid.ring)).reshape(len(images), -1, FEATURES)
-    flat = np.abs(seen).reshape(len(images), -1, OUT)
+    flat = np.abs(cotangent).reshape(len(images), -1, OUT)
     slope = np.einsum("bqo,bkf,hfe,heo->hqk", flat, keys, plain.value, plain.output, optimize=True)
     slope = weights * (slope + np.sum(weights * slope, -1, keepdims=True))
     shifts = grid.shifts[np.asarray(grid.shift_index())]
@@ -374,10 +374,10 @@ def test_dropout_has_the_zeros_of_the_dense_back_end():
             return apply_attention(layer, images, backend=backend, windows=windows, **options)
 
     key, other = jax.random.key(3), jax.random.key(4)
-    wanted = apply(key, backend="dense")
-    assert_within(apply(key, windows=everything), wanted, bound)
+    expected = apply(key, backend="dense")
+    assert_within(apply(key, windows=everything), expected, bound)
     with pytest.raises(AssertionError, match="too far"):
-        assert_within(apply(other, windows=everything), wanted, bound)
+        assert_within(apply(other, windows=everything), expected, bound)
 
     pairs = jnp.arange(math.prod(grid.queries))[:, None], jnp.arange(grid.number_of_keys)
     scale = keep_scale(Dropout(0.5, key), 2, HEADS, *pairs, jnp.float64)
@@ -386,13 +386,13 @@ def test_dropout_has_the_zeros_of_the_dense_back_end():
 
 
 def intermediates(jaxpr) -> Iterator[int]:
-    """The size of every array of a program, those of its inner programs too."""
+    """The size of every array of a program, those of its sub-programs too."""
     for equation in jaxpr.eqns:
         yield from (math.prod(variable.aval.shape) for variable in equation.outvars)
         for parameter in equation.params.values():
-            inner = getattr(parameter, "jaxpr", parameter)
-            if hasattr(inner, "eqns"):
-                yield from intermediates(inner)
+            sub_jaxpr = getattr(parameter, "jaxpr", parameter)
+            if hasattr(sub_jaxpr, "eqns"):
+                yield from intermediates(sub_jaxpr)
 
 
 def test_no_array_is_as_large_as_queries_times_keys():

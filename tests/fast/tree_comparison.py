@@ -10,8 +10,8 @@ from comparison import assert_within
 def assert_tree_within(actual: Any, expected: Any, *limits: Any, name: str = "out") -> None:
     """Leaf by leaf, within the sum of the limits, which are trees of the same leaves."""
     others = (jax.tree.leaves(tree) for tree in (expected, *limits))
-    for (path, leaf), wanted, *parts in zip(
+    for (path, leaf), expected_leaf, *parts in zip(
         jax.tree.leaves_with_path(actual), *others, strict=True
     ):
         limit = sum(np.asarray(part) for part in parts)
-        assert_within(leaf, wanted, limit, name + jax.tree_util.keystr(path))
+        assert_within(leaf, expected_leaf, limit, name + jax.tree_util.keystr(path))

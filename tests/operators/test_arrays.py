@@ -138,12 +138,12 @@ def test_formats_that_do_not_mix_are_refused_by_name(dtype, on):
 
 
 def test_64_bit_arrays_of_jax_do_not_outlive_the_64_bit_types():
-    wide, whole, large = jnp.ones(2, "float64"), jnp.array([3, -4]), jnp.array([2**40])
+    wide, integers, large = jnp.ones(2, "float64"), jnp.array([3, -4]), jnp.array([2**40])
     with jax.enable_x64(False):
         with pytest.raises(ValueError, match=r"images\.dtype=float64, but 64-bit types are off"):
             as_array(wide, "images")
         with pytest.raises(ValueError, match=r"images\.dtype=int64 holds values beyond 32 bits"):
             as_array(large, "images")
-        narrowed = as_array(whole, "images")
+        narrowed = as_array(integers, "images")
         assert_dtype(narrowed, "int32")
         assert_equal(narrowed, [3, -4])

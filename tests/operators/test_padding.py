@@ -53,18 +53,18 @@ def around(images, fill, widths):
 def test_a_fill_is_that_of_its_definition_and_numpys(fill, side, before, after):
     images = np.arange(1, 1 + 2 * side * 3).reshape(1, side, 3, 2)
     widths = ((before - 1, after - 1), (1, 0))
-    found = fill_around(jnp.asarray(images), fill, widths)
-    assert_equal(found, around(images, fill, widths))
-    assert_equal(found, np.pad(images, ((0, 0), *widths, (0, 0)), MODES[fill]))
+    filled = fill_around(jnp.asarray(images), fill, widths)
+    assert_equal(filled, around(images, fill, widths))
+    assert_equal(filled, np.pad(images, ((0, 0), *widths, (0, 0)), MODES[fill]))
 
 
 def test_a_mean_is_that_of_the_image_and_the_channel_in_at_least_float32():
     images = jnp.array([[[1, 10], [2, 20], [6, 60]], [[0, 0], [0, 0], [3, 0]]], jnp.bfloat16)
-    found = fill_around(images, "MEAN", ((1, 2),))
-    assert found.dtype == jnp.float32
-    assert_equal(found[:, 0], [[3, 30], [1, 0]])
-    assert_equal(found[:, -1], [[3, 30], [1, 0]])
-    assert_equal(found[:, 1:4], images)
+    filled = fill_around(images, "MEAN", ((1, 2),))
+    assert filled.dtype == jnp.float32
+    assert_equal(filled[:, 0], [[3, 30], [1, 0]])
+    assert_equal(filled[:, -1], [[3, 30], [1, 0]])
+    assert_equal(filled[:, 1:4], images)
 
 
 @pytest.mark.parametrize(("ours", "theirs"), [("SAME", "SAME"), ("SAME_LOWER", "SAME_LOWER")])
@@ -185,7 +185,7 @@ def test_the_filled_ring_holds_what_the_outputs_read(name, side, kernel, stride,
     filled = fill_ring(images, padding.fill, (axis,))[0, :, 0]
     assert len(filled) == patch * axis.tokens
     expected = around(images, padding.fill, ((before, after),))[0, :, 0]
-    first = patch * axis.wanted.start
+    first = patch * axis.queries.start
     for i in range(axis.outputs):
         for tap in range(kernel):
             assert (
@@ -193,7 +193,7 @@ def test_the_filled_ring_holds_what_the_outputs_read(name, side, kernel, stride,
                 == expected[stride * i + dilation * tap]
             )
     last = first + stride * (axis.outputs - 1)
-    assert last // patch == (axis.wanted[-1] if patch > 1 or stride == 1 else last)
+    assert last // patch == (axis.queries[-1] if patch > 1 or stride == 1 else last)
 
 
 @pytest.mark.parametrize(

@@ -51,8 +51,8 @@ def test_padding_lays_zeros_after_the_image_and_cropping_takes_them_away(axes, c
     images = 1 + numbered((2, *sides, 3))
     tokens = patchify(images, sizes, pad=True)
     assert_equal(unpatchify(tokens, sizes, image_size=sides), images)
-    whole = unpatchify(tokens, sizes)
-    assert int((whole != 0).sum()) == images.size
+    padded = unpatchify(tokens, sizes)
+    assert int((padded != 0).sum()) == images.size
 
 
 def test_a_transposed_patch_would_be_noticed():

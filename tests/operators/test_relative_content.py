@@ -61,8 +61,8 @@ def test_the_scores_are_those_of_the_loops(grid, widths):
     tables = tables_of(rng, grid, widths)
     queries = integers(rng, BATCH, HEADS, int(np.prod(grid.queries)), sum(widths))
     expected = loops(tables, np.asarray(queries), grid, widths)
-    found = relative_scores(tables, queries, grid)
-    assert_equal(found, expected)
+    actual = relative_scores(tables, queries, grid)
+    assert_equal(actual, expected)
     turned = tuple(table[::-1] for table in tables)  # planted: δ = query - key
     with pytest.raises(AssertionError, match="entries differ"):
         assert_equal(relative_scores(turned, queries, grid), expected)
@@ -85,13 +85,13 @@ def test_content_scores_are_the_formula(grid, widths):
     rng = np.random.default_rng(3)
     content = layer_of(rng, grid, widths).content
     keys = integers(rng, BATCH, grid.number_of_keys, FEATURES)
-    inner = np.ravel_multi_index(tuple(grid.query_positions.T), grid.keys)
-    left = np.einsum("bqd,hde->bhqe", keys[:, inner], content.query)
+    query_keys = np.ravel_multi_index(tuple(grid.query_positions.T), grid.keys)
+    left = np.einsum("bqd,hde->bhqe", keys[:, query_keys], content.query)
     left = left + np.asarray(content.query_bias)[:, None]
     right = np.einsum("bkd,hde->bhke", keys, content.key) + np.asarray(content.key_bias)[:, None]
     expected = np.einsum("bhqe,bhke->bhqk", left, right) + loops(content.tables, left, grid, widths)
-    assert_equal(content.scores(keys[:, inner], keys, grid), expected)
-    scaled = replace(content, scaled=True).scores(keys[:, inner], keys, grid)
+    assert_equal(content.scores(keys[:, query_keys], keys, grid), expected)
+    scaled = replace(content, scaled=True).scores(keys[:, query_keys], keys, grid)
     expected = expected / np.sqrt(sum(widths))
     assert_within(scaled, expected, 2 * gamma(2, "float64") * np.abs(expected))  # root, quotient
 

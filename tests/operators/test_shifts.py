@@ -108,10 +108,10 @@ def test_a_grid_is_hashable_and_its_index_traces():
 
 def test_a_causal_grid_shows_the_first_keys():
     grid = TokenGrid((4,), ((2, 1),), ahead=1)
-    seen = [[key <= 2 + query + 1 for key in range(7)] for query in range(4)]
-    assert grid.mask().tolist() == seen
+    mask = [[key <= 2 + query + 1 for key in range(7)] for query in range(4)]
+    assert grid.mask().tolist() == mask
     assert grid.visible_keys().tolist() == [4, 5, 6, 7]
-    assert grid.mask(jnp.array([3, 0])).tolist() == [seen[3], seen[0]]
+    assert grid.mask(jnp.array([3, 0])).tolist() == [mask[3], mask[0]]
     assert TokenGrid((9,), ((0, 0),), ahead=3).visible_keys().tolist() == [
         4,
         5,

@@ -125,7 +125,7 @@ def _requested_rows(
     if layer.padding is None:
         return weights
     axes = layer.filled_axes(image_size)
-    tokens = np.ix_(*(np.array(axis.wanted, int) for axis in axes))
+    tokens = np.ix_(*(np.array(axis.queries, int) for axis in axes))
     index = np.ravel_multi_index(np.broadcast_arrays(*tokens), [axis.tokens for axis in axes])
     return weights[:, index.reshape(-1)]
 

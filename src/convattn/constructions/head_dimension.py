@@ -22,7 +22,7 @@ from jaxtyping import Bool, Num
 
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.li_output_map import token_maps
-from convattn.operators.integers import MOST_ENTRIES, as_integer, require_entries
+from convattn.operators.integers import MAX_ENTRIES, as_integer, require_entries
 
 
 def split_heads(
@@ -50,7 +50,7 @@ def split_heads(
     ((0, 0), [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     """
     width_in, width_out = maps.shape[1:]
-    head_dim = as_integer(head_dim, "head_dim", most=MOST_ENTRIES)
+    head_dim = as_integer(head_dim, "head_dim", most=MAX_ENTRIES)
     widths = [int(min(support.any(1).sum(), support.any(0).sum())) for support in supports]
     count = sum(-(-width // head_dim) for width in widths)
     require_entries(

@@ -66,7 +66,7 @@ class MapGeometry(NamedTuple):
         )
         inputs = tuple(n + sum(pair) for n, pair in zip(image_size, widths, strict=True))
         first = tuple(
-            axis.wanted.start * patch - before
+            axis.queries.start * patch - before
             for axis, patch, (before, _) in zip(axes, layer.patch_size, around, strict=True)
         )
         return cls(inputs, outputs, first, widths, around)
@@ -145,7 +145,7 @@ def filled_map(
     if weights.ndim == 4:
         weights = weights[0]
     interior = np.ravel_multi_index(tuple(grid.query_positions.T), grid.keys)
-    queries = [np.arange(side.start, side.stop, side.step) for side in image.wanted]
+    queries = [np.arange(side.start, side.stop, side.step) for side in image.queries]
     query_index = np.ravel_multi_index(np.ix_(*queries), grid.queries).ravel()
     weights = weights[:, query_index[:, None], interior]  # ring tokens are zero: they give nothing
     maps = layer_maps(layer, weights.dtype)

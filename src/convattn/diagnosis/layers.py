@@ -87,7 +87,7 @@ def layer_attention(
     ring = maps_and_ring.ring
     if layer.padding is not None:  # the queries' own places, those under the kernel's centre
         axes = layer.filled_axes((image_size or ()) if images is None else images.shape[1:3])
-        starts = (axis.wanted.start for axis in axes)
+        starts = (axis.queries.start for axis in axes)
         sides = zip(starts, grid, weights.shape[4:], strict=True)
         ring = tuple((start, keys - start - own) for start, own, keys in sides)
     above, below, left, right = (int(count) for side in ring for count in side)

@@ -84,15 +84,15 @@ class AxialEncoding(Encoding):
     def factors(self, grid: TokenGrid) -> list[tuple[Array, Array]]:
         """For each axis P^a W^a_qry,h of its queries and P^a W^a_key,h of its keys."""
         check_axes(grid.query_positions, len(self.query), "AxialEncoding")
-        found = []
+        factors = []
         for axis, (query, key) in enumerate(zip(self.query, self.key, strict=True)):
             positions = self.positions(grid, axis)
             dtype, before = positions.dtype, grid.ring[axis][0]
             own = positions[before : before + grid.queries[axis]]
             left = jnp.einsum("qd,hde->hqe", own, query.astype(dtype), precision=HIGHEST)
             right = jnp.einsum("kd,hde->hke", positions, key.astype(dtype), precision=HIGHEST)
-            found.append((left, right))
-        return found
+            factors.append((left, right))
+        return factors
 
     def positional_scorer(
         self, grid: TokenGrid
@@ -105,10 +105,10 @@ class AxialEncoding(Encoding):
 
         def of_block(queries: Int[Array, "block"]) -> Float[Array, "heads block keys"]:
             total = jnp.zeros((self.heads, len(queries), 1), factors[0][0].dtype)
-            for place, (left, right) in zip(
+            for position, (left, right) in zip(
                 jnp.unravel_index(queries, grid.queries), factors, strict=True
             ):
-                here = jnp.einsum("hqe,hke->hqk", left[:, place], right, precision=HIGHEST)
+                here = jnp.einsum("hqe,hke->hqk", left[:, position], right, precision=HIGHEST)
                 total = total[..., :, None] + here[..., None, :]
                 total = total.reshape(*here.shape[:2], -1)
             return total

@@ -46,8 +46,8 @@ class AxialRotaryEncoding(RelativePosition):
 
     def along(self, axis: int) -> RotaryEncoding:
         """The part of one axis, an encoding of sequences."""
-        parts = self.cosine[axis], self.sine[axis], self.largest_shift[axis : axis + 1]
-        return RotaryEncoding(self.turns[axis][..., None], *parts)
+        arrays = self.cosine[axis], self.sine[axis], self.largest_shift[axis : axis + 1]
+        return RotaryEncoding(self.turns[axis][..., None], *arrays)
 
     def shift_scores(
         self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int | Array

@@ -63,15 +63,18 @@ def array_parts(cls: type) -> dict[str, Part]:
     >>> array_parts(BiasEncoding)["values"], array_parts(BiasEncoding)["uniform_weight"].rank
     (Part(rank=2, per_head=True, is_tuple=False), 0)
     """
-    found = {}
+    fields_by_name = {}
     for field in fields(cls):
-        held = [field.type, *get_args(field.type)]
-        for kind in [*held, *(inner for one in held for inner in get_args(one))]:
+        annotations = [field.type, *get_args(field.type)]
+        for kind in [
+            *annotations,
+            *(argument for annotation in annotations for argument in get_args(annotation)),
+        ]:
             if isinstance(kind, type) and issubclass(kind, AbstractArray):
                 axes = kind.dim_str.split()
-                is_tuple = any(get_origin(one) is tuple for one in held)
-                found[field.name] = Part(len(axes), axes[:1] == ["heads"], is_tuple)
-    return found
+                is_tuple = any(get_origin(annotation) is tuple for annotation in annotations)
+                fields_by_name[field.name] = Part(len(axes), axes[:1] == ["heads"], is_tuple)
+    return fields_by_name
 
 
 Own = TypeVar("Own", bound="Encoding")
@@ -84,8 +87,8 @@ class Encoding:
     def heads(self) -> int:
         """How many heads there are."""
         name = next(name for name, part in array_parts(type(self)).items() if part.per_head)
-        held = getattr(self, name)
-        return int((held[0] if isinstance(held, tuple) else held).shape[0])
+        arrays = getattr(self, name)
+        return int((arrays[0] if isinstance(arrays, tuple) else arrays).shape[0])
 
     def head_gains(self, number_of_keys: int | Array) -> Float[Array, "heads"] | None:
         """None: the value maps of most encodings need not know the number of keys."""
@@ -156,10 +159,10 @@ def check_parts(holder: Any, where: str) -> None:
     """Refuse arrays of another rank than annotated, empty ones, and heads that differ."""
     heads = {}
     for name, (rank, per_head, is_tuple) in array_parts(type(holder)).items():
-        held = getattr(holder, name)
-        if held is None:
+        value = getattr(holder, name)
+        if value is None:
             continue
-        shapes = [array.shape for array in held] if is_tuple else [held.shape]
+        shapes = [array.shape for array in value] if is_tuple else [value.shape]
         if is_tuple and len(shapes) not in (1, 2):
             raise ValueError(
                 f"{where}.{name}={len(shapes)} arrays, but expected one for each of one or two "
@@ -227,8 +230,8 @@ class RelativePosition(Encoding):
         common = table_of(grid.number_of_keys) if grid.ahead is None else None
 
         def row(query: Int[Array, ""]) -> Float[Array, "heads keys"]:
-            places = jnp.unravel_index(query, grid.queries)
-            firsts = (n - 1 - place for n, place in zip(grid.queries, places, strict=True))
+            positions = jnp.unravel_index(query, grid.queries)
+            firsts = (n - 1 - position for n, position in zip(grid.queries, positions, strict=True))
             starts = (jnp.zeros((), query.dtype), *firsts)
             table = table_of(grid.visible_keys(query)) if common is None else common
             cut = lax.dynamic_slice(table, starts, (self.heads, *grid.keys))

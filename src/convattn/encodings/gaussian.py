@@ -85,6 +85,6 @@ def gaussian_target(
     >>> gaussian_target(jnp.array([[[2.0, 1.0], [1.0, 4.0]]]), jnp.array([[1.0, 0.0]])).tolist()
     [[2.0, 1.0, -1.0, -2.0, -1.0]]
     """
-    pulled = jnp.einsum("hij,hj->hi", precision, centers, precision=HIGHEST)
+    linear = jnp.einsum("hij,hj->hi", precision, centers, precision=HIGHEST)
     curvature = [-precision[:, 0, 0] / 2, -precision[:, 1, 1] / 2, -precision[:, 0, 1]]
-    return jnp.concatenate([pulled, jnp.stack(curvature, axis=-1)], axis=-1)
+    return jnp.concatenate([linear, jnp.stack(curvature, axis=-1)], axis=-1)

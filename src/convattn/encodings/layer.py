@@ -163,9 +163,10 @@ class AttentionLayer:
         parts += [] if self.content is None else ["content"]
         parts += [] if self.register is None else ["a register"]
         parts += ["causal"] if self.causal else []
-        told = "".join(f", {part}" for part in parts)
+        details = "".join(f", {part}" for part in parts)
         return (
-            f"AttentionLayer({self.heads} heads of {type(self.encoding).__name__}{features}{told})"
+            f"AttentionLayer({self.heads} heads of {type(self.encoding).__name__}"
+            f"{features}{details})"
         )
 
     @property

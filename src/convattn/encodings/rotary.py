@@ -65,8 +65,10 @@ class RotaryEncoding(RelativePosition):
             "hja,sa->hjs", self.turns.astype(dtype), jnp.asarray(shifts, dtype), precision=HIGHEST
         )
         angles = 2 * math.pi * (turned - jax.lax.stop_gradient(jnp.round(turned)))
-        parts = self.cosine.astype(dtype), self.sine.astype(dtype)
-        waves = parts[0][..., None] * jnp.cos(angles) + parts[1][..., None] * jnp.sin(angles)
+        amplitudes = self.cosine.astype(dtype), self.sine.astype(dtype)
+        waves = amplitudes[0][..., None] * jnp.cos(angles) + amplitudes[1][..., None] * jnp.sin(
+            angles
+        )
         return waves.sum(axis=1)
 
     def require_within(self, shifts: Int[np.ndarray, "shifts axes"]) -> None:
@@ -162,5 +164,5 @@ def rotary_heads(
     turned = np.asarray(targets, np.float64) @ np.asarray(turns, np.float64).T
     angles = 2 * np.pi * (turned - np.round(turned))
     heads = jnp.broadcast_to(jnp.asarray(turns, dtype), (len(angles), *np.shape(turns)))
-    cosine, sine = (scale * jnp.asarray(part(angles), dtype) for part in (np.cos, np.sin))
+    cosine, sine = (scale * jnp.asarray(function(angles), dtype) for function in (np.cos, np.sin))
     return RotaryEncoding(heads, cosine, sine, largest_shift)

@@ -24,11 +24,11 @@ class TiedLayer(AttentionLayer):
 
     >>> encoding = BiasEncoding(jnp.eye(2, 1), jnp.array(0.5), ((0,),))
     >>> layer = TiedLayer(encoding, None, jnp.array([[[3.0]]]), patch_size=(1,), stride=(1,))
-    >>> layer.heads, layer.whole().output.ravel().tolist()
+    >>> layer.heads, layer.untied().output.ravel().tolist()
     (2, [6.0, -3.0])
     """
 
-    def whole(self) -> AttentionLayer:
+    def untied(self) -> AttentionLayer:
         """The layer with a map for each head."""
         encoding, maps = self.encoding, self.output
         assert isinstance(encoding, BiasEncoding)
@@ -40,7 +40,7 @@ class TiedLayer(AttentionLayer):
 
 def untied(layer: AttentionLayer) -> AttentionLayer:
     """The layer with a map for each head."""
-    return layer.whole() if isinstance(layer, TiedLayer) else layer
+    return layer.untied() if isinstance(layer, TiedLayer) else layer
 
 
 def finite_maps(

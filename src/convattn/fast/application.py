@@ -19,7 +19,7 @@ from convattn.fast.backend import BackEnd
 from convattn.fast.dense import softmax_weights
 from convattn.fast.maps import out_features, sum_dtype
 from convattn.fast.options import AttentionOptions, Window, read_dropout, read_windows
-from convattn.fast.selection import MOST_HELD, choose_backend, weights_bytes
+from convattn.fast.selection import MAX_WEIGHT_BYTES, choose_backend, weights_bytes
 from convattn.fast.windowed.window import choose_windows, window_problem
 from convattn.operators.arrays import as_array, known_size, promoted
 from convattn.operators.attention import HIGHEST
@@ -36,12 +36,12 @@ class ImageGrid(NamedTuple):
 
     Attributes:
         grid: Where queries and keys stand.
-        wanted: For each axis the queries whose outputs are asked for.
+        queries: For each axis the queries whose outputs are computed.
         output_size: The pixels of the result on each axis.
     """
 
     grid: TokenGrid
-    wanted: tuple[Queries, ...]
+    queries: tuple[Queries, ...]
     output_size: tuple[int, ...]
 
 
@@ -99,15 +99,15 @@ def apply_attention(
     [4.0, 6.0, 6.0, 4.0]
     """
     layer, images = untied(layer), as_array(images, "images")
-    place = _read_shape(layer, images.shape, border)
-    grid = place.grid
+    geometry = _read_shape(layer, images.shape, border)
+    grid = geometry.grid
     options = AttentionOptions(
         HIGHEST if precision is None else hashable(precision),
         read_dropout(dropout_rate, dropout_key),
         read_windows(windows),
         chunk,
         images.dtype,
-        place.wanted,
+        geometry.queries,
     )
     known = not symbolic_axes(grid.queries)
     problem = known and options.windows and window_problem(options.windows, layer.heads, grid)
@@ -119,31 +119,31 @@ def apply_attention(
     chooses = selected.name == "windowed" and options.windows is None and layer.heads
     if chooses and isinstance(layer.encoding, RelativePosition):  # by values, which jit would hide
         options = replace(options, windows=choose_windows(layer.encoding, grid))
-    return attend(layer, images, options, place, selected)
+    return attend(layer, images, options, geometry, selected)
 
 
 # One program for each shape: operation by operation, the first call would compile some fifty.
-@partial(jax.jit, static_argnames=("place", "selected"), inline=True)
+@partial(jax.jit, static_argnames=("geometry", "selected"), inline=True)
 def attend(
     layer: AttentionLayer,
     images: Array,
     options: AttentionOptions,
-    place: ImageGrid,
+    geometry: ImageGrid,
     selected: BackEnd,
 ) -> Array:
     """`apply_attention`, after all is read and chosen."""
-    tokens, wanted = _read_tokens(layer, images), place.wanted
-    tokens, is_lost = _without_lost(tokens, place.grid)
+    tokens, queries = _read_tokens(layer, images), geometry.queries
+    tokens, is_lost = _without_lost(tokens, geometry.grid)
     if known_size(tokens.shape[0]) and layer.heads:
-        result = selected.attend(layer, place.grid, tokens, options)
-        ranges = tuple(slice(side.start, side.stop, side.step) for side in wanted)
+        result = selected.attend(layer, geometry.grid, tokens, options)
+        ranges = tuple(slice(side.start, side.stop, side.step) for side in queries)
         if not selected.selective:
             result = result[(slice(None), *ranges)]
         if is_lost is not None:
             result = jnp.where(is_lost[:, *ranges, None], jnp.nan, result)
     else:
         out = out_features(layer, tokens.shape[-1])
-        result = jnp.zeros((tokens.shape[0], *map(count, wanted), out), sum_dtype(layer, tokens))
+        result = jnp.zeros((tokens.shape[0], *map(count, queries), out), sum_dtype(layer, tokens))
     if layer.bias is not None:
         dtype = promoted(result.dtype, layer.bias.dtype)
         bias = jnp.expand_dims(layer.bias.astype(dtype), tuple(range(result.ndim - 1)))
@@ -152,7 +152,7 @@ def attend(
     if not jnp.issubdtype(result_dtype, jnp.inexact):
         result_dtype = promoted(result_dtype, jnp.float32)
     outputs = unpatchify(result.astype(result_dtype), layer.output_patch_size)
-    return outputs[(slice(None), *kept_outputs(layer, place))]
+    return outputs[(slice(None), *kept_outputs(layer, geometry))]
 
 
 def _without_lost(tokens: Array, grid: TokenGrid) -> tuple[Array, Array | None]:
@@ -168,14 +168,14 @@ def _without_lost(tokens: Array, grid: TokenGrid) -> tuple[Array, Array | None]:
     return jnp.where(is_finite[..., None], tokens, 0), lost[:, last]
 
 
-def kept_outputs(layer: AttentionLayer, place: ImageGrid) -> tuple[slice, ...]:
+def kept_outputs(layer: AttentionLayer, geometry: ImageGrid) -> tuple[slice, ...]:
     """Those pixels of the tokens that are asked for which make up the result, axis by axis."""
-    kept = []
-    sides = zip(layer.patch_size, layer.subsampling, place.output_size, strict=True)
+    slices = []
+    sides = zip(layer.patch_size, layer.subsampling, geometry.output_size, strict=True)
     for patch, step, size in sides:
         step = 1 if patch == 1 else step
-        kept.append(slice(0, None if layer.padding is None else size * step, step))
-    return tuple(kept)
+        slices.append(slice(0, None if layer.padding is None else size * step, step))
+    return tuple(slices)
 
 
 class AttentionMaps(NamedTuple):
@@ -235,11 +235,11 @@ def attention_maps(
                 "its weights depend on them; pass images as to apply_attention"
             )
         sides = per_axis(images, len(layer.patch_size), "images")
-        tokens, (grid, wanted, _) = None, image_grid(layer, sides, border)
+        tokens, (grid, queries, _) = None, image_grid(layer, sides, border)
         images = None
     else:
         images = as_array(images, "images")
-        grid, wanted, _ = _read_shape(layer, images.shape, border)
+        grid, queries, _ = _read_shape(layer, images.shape, border)
         if symbolic_axes(grid.queries):
             raise ValueError(
                 f"images of symbolic sizes, tokens {grid.queries}, but expected integers: the "
@@ -247,21 +247,23 @@ def attention_maps(
             )
         tokens = _read_tokens(layer, images)
     taken = weights_bytes(layer, grid, 1 if tokens is None else known_size(tokens.shape[0]))
-    if taken > MOST_HELD:
+    if taken > MAX_WEIGHT_BYTES:
         raise ValueError(
             f"the weights' size={taken / 2**30:.1f} GiB, of {layer.heads} heads, "
             f"{math.prod(grid.queries)} queries and {grid.number_of_keys} keys, but expected at "
-            f"most {MOST_HELD / 2**30:g} GiB; take smaller or fewer images, or a layer with fewer "
-            "heads (encoding.take_heads)"
+            f"most {MAX_WEIGHT_BYTES / 2**30:g} GiB; take smaller or fewer images, or a layer with "
+            "fewer heads (encoding.take_heads)"
         )
-    given = tokens
+    padded_tokens = tokens
     if tokens is not None:
-        given = add_zero_ring(tokens, grid.ring).reshape(tokens.shape[0], grid.number_of_keys, -1)
-    weights = softmax_weights(layer, grid, given)
+        padded_tokens = add_zero_ring(tokens, grid.ring).reshape(
+            tokens.shape[0], grid.number_of_keys, -1
+        )
+    weights = softmax_weights(layer, grid, padded_tokens)
     weights = weights.reshape(*weights.shape[:-2], *grid.queries, *grid.keys)
     if layer.padding is None:
         return AttentionMaps(weights, grid.ring)
-    asked = tuple(slice(side.start, side[-1] + 1) for side in wanted)
+    query_slices = tuple(slice(side.start, side[-1] + 1) for side in queries)
     sides = sides if images is None else images.shape[1:-1]
     around = []
     axes = zip(layer.filled_axes(sides), sides, layer.patch_size, grid.keys, strict=True)
@@ -269,9 +271,11 @@ def attention_maps(
         before, rest = divmod(axis.lay[0] + axis.fill[0], patch)
         tokens = -(-side // patch)
         if rest:
-            before, tokens = axis.wanted.start, axis.wanted[-1] + 1 - axis.wanted.start
+            before, tokens = axis.queries.start, axis.queries[-1] + 1 - axis.queries.start
         around.append((before, max(keys - before - tokens, 0)))
-    return AttentionMaps(weights[(..., *asked, *(slice(None),) * len(asked))], tuple(around))
+    return AttentionMaps(
+        weights[(..., *query_slices, *(slice(None),) * len(query_slices))], tuple(around)
+    )
 
 
 def as_layer(layer: Any) -> Any:
@@ -295,21 +299,21 @@ def check_layer(layer: Any) -> None:
         check_shapes(layer.content.tables)
     offsets = getattr(layer.encoding, "offsets", ())
     sizes = {name: getattr(layer, name) for name in ("patch_size", "stride", "dilation", "ring")}
-    for name, part in {**sizes, "encoding.offsets": offsets}.items():
-        if not _is_static(part):  # others cannot be compared, and jit keeps what it has seen
+    for name, value in {**sizes, "encoding.offsets": offsets}.items():
+        if not _is_static(value):  # others cannot be compared, and jit keeps what it has seen
             raise ValueError(
-                f"layer.{name}={part!r}, but expected integers in tuples, as conv_to_attention "
+                f"layer.{name}={value!r}, but expected integers in tuples, as conv_to_attention "
                 "gives them"
             )
 
 
-def _is_static(part: Any) -> bool:
+def _is_static(value: Any) -> bool:
     """Whether it is an integer, or a tuple of what is.
 
     >>> _is_static(((1, 1), (0, 2))), _is_static([1]), _is_static((1.5,))
     (True, False, False)
     """
-    return isinstance(part, int) or (isinstance(part, tuple) and all(map(_is_static, part)))
+    return isinstance(value, int) or (isinstance(value, tuple) and all(map(_is_static, value)))
 
 
 def _read_shape(
@@ -327,7 +331,7 @@ def _read_shape(
         )
     if 0 in shape[1:]:
         raise ValueError(f"images.shape={shape}, but expected every axis but the batch to be ≥ 1")
-    found = image_grid(layer, shape[1:-1], border)
+    geometry = image_grid(layer, shape[1:-1], border)
     pixels = math.prod(layer.patch_size)
     if features is not None and features != shape[-1] * pixels:
         reach = zip(layer.ring, layer.dilation, strict=True)
@@ -338,7 +342,7 @@ def _read_shape(
             f"{features} features, its patches {pixels} pixels)"
             + (layout_hint(shape, kernel) or "; take the layer's own inputs")
         )
-    return found
+    return geometry
 
 
 def _read_tokens(layer: AttentionLayer, images: Array) -> Array:
@@ -355,12 +359,12 @@ def image_grid(
     grid = layer.token_grid(image_size, border)
     if layer.padding is not None:
         axes = layer.filled_axes(image_size)
-        wanted = tuple(axis.wanted for axis in axes)
-        return ImageGrid(grid, wanted, tuple(axis.outputs for axis in axes))
+        queries = tuple(axis.queries for axis in axes)
+        return ImageGrid(grid, queries, tuple(axis.outputs for axis in axes))
     sides = tuple(zip(grid.queries, layer.patch_size, layer.subsampling, strict=True))
-    wanted = tuple(axis_queries(0, size, step if patch == 1 else 1) for size, patch, step in sides)
+    queries = tuple(axis_queries(0, size, step if patch == 1 else 1) for size, patch, step in sides)
     steps = zip(image_size, layer.stride, strict=True)
-    return ImageGrid(grid, wanted, tuple(-(-side // step) for side, step in steps))
+    return ImageGrid(grid, queries, tuple(-(-side // step) for side, step in steps))
 
 
 def layer_features(layer: AttentionLayer) -> int | None:

@@ -37,7 +37,7 @@ class BackEnd(NamedTuple):
             the ring, to `[batch, *grid.queries, out_features]` in at least float32, without the
             bias.
         work: `(layer, grid, batch, features, options)` to the `Work` of one forward pass.
-        selective: Whether `attend` leaves out the queries that `options.wanted` does not name.
+        selective: Whether `attend` leaves out the queries that `options.queries` does not name.
         serves_registers: Whether a key without a place may be among the keys.
     """
 

@@ -61,13 +61,13 @@ def attend(
         values = flat
     else:
         values = product("bkd,hde->bkhe", flat, maps.before, dtype=dtype, precision=precision)
-    inner = np.ravel_multi_index(tuple(grid.query_positions.T), grid.keys).astype(np.int32)
+    query_keys = np.ravel_multi_index(tuple(grid.query_positions.T), grid.keys).astype(np.int32)
 
     def block(queries: Int[Array, "block"]) -> Num[Array, "batch block out_features"]:
         mask = grid.mask(queries)
         weights = _without_ring(weights_beside_register(layer, grid, scores(queries), mask), grid)
         if options.dropout is not None:
-            pairs = queries[:, None], jnp.asarray(inner)
+            pairs = queries[:, None], jnp.asarray(query_keys)
             scale = keep_scale(options.dropout, batch, layer.heads, *pairs, weights.dtype)
             weights = jnp.broadcast_to(weights, scale.shape) * scale
         return mix(weights, values, maps, dtype, precision)
@@ -91,17 +91,17 @@ def _block_scores(
     if content is None:
         return position, dtype
     tables = content.tables
-    held = jnp.result_type(tokens, content.query, content.key, *(tables or ()))
-    dtype = promoted(dtype, held)
+    stored_dtype = jnp.result_type(tokens, content.query, content.key, *(tables or ()))
+    dtype = promoted(dtype, stored_dtype)
     left, right = content_factors(content, grid, tokens, dtype)
     scale = content_scale(content)
 
     def both(queries: Int[Array, "block"]) -> Float[Array, "batch heads block keys"]:
         own = left[:, :, queries]
-        found = jnp.einsum("bhqe,bhke->bhqk", own, right, precision=HIGHEST)
+        scores = jnp.einsum("bhqe,bhke->bhqk", own, right, precision=HIGHEST)
         if tables is not None:
-            found = found + relative_scores(tables, own, grid, queries)
-        return position(queries)[None] + found / scale
+            scores = scores + relative_scores(tables, own, grid, queries)
+        return position(queries)[None] + scores / scale
 
     return both, dtype
 
@@ -168,8 +168,10 @@ def default_chunk(
     >>> default_chunk(layer, grid, 1, dtype, AttentionOptions())  # 9·66² numbers for each query
     106
     """
-    apart = layer.content is not None or options.dropout is not None
-    row = (max(batch, 1) if apart else 1) * layer.heads * grid.number_of_keys * dtype.itemsize
+    is_per_image = layer.content is not None or options.dropout is not None
+    row = (
+        (max(batch, 1) if is_per_image else 1) * layer.heads * grid.number_of_keys * dtype.itemsize
+    )
     count = math.prod(grid.queries)
     most = min(max(_BLOCK_BYTES // row, 1), count)
     return -(-count // -(-count // most))
@@ -183,10 +185,10 @@ def work(
     options: AttentionOptions = DEFAULT_OPTIONS,
 ) -> Work:
     """The dense back end's, in as many calls more as there are blocks."""
-    whole = dense_work(layer, grid, batch, features)
+    total = dense_work(layer, grid, batch, features)
     size = options.chunk or default_chunk(layer, grid, batch, np.dtype("float32"), options)
     blocks = -(-math.prod(grid.queries) // size)
-    return whole._replace(calls=whole.calls * blocks)
+    return total._replace(calls=total.calls * blocks)
 
 
 CHUNKED = BackEnd("chunked", refusal, attend, work, serves_registers=True)

@@ -36,10 +36,10 @@ def content_factors(
     ([2.0, 2.0], [1.0, 3.0, 3.0])
     """
 
-    def project(part: Array, bias: Array | None, ring: tuple[tuple[int, int], ...]) -> Array:
-        projected = product("b...d,hde->bh...e", tokens, part, dtype=dtype)
+    def project(weight: Array, bias: Array | None, ring: tuple[tuple[int, int], ...]) -> Array:
+        projected = product("b...d,hde->bh...e", tokens, weight, dtype=dtype)
         projected = add_zero_ring(projected, ((0, 0), *ring))
-        projected = projected.reshape(*projected.shape[:2], -1, part.shape[-1])
+        projected = projected.reshape(*projected.shape[:2], -1, weight.shape[-1])
         return projected if bias is None else projected + bias.astype(dtype)[None, :, None, :]
 
     bare = ((0, 0),) * len(grid.ring)

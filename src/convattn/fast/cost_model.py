@@ -61,15 +61,17 @@ def read_rates(path: Path) -> dict[str, Rates]:
     if not path.is_file():
         return {}
     try:
-        found = {kind: Rates(**rates) for kind, rates in parse_json(read_file(path)).items()}
-        if not all(0 <= rate < float("inf") for rates in found.values() for rate in rates):
+        rates_by_kind = {
+            kind: Rates(**rates) for kind, rates in parse_json(read_file(path)).items()
+        }
+        if not all(0 <= rate < float("inf") for rates in rates_by_kind.values() for rate in rates):
             raise ValueError("a rate is negative or infinite")
     except (ValueError, TypeError, AttributeError) as error:
         raise ValueError(
             f"{path} holds no rates ({error}), but expected those that `convattn accelerator` "
             f"writes; delete it, or name another file by {VARIABLE}"
         ) from error
-    return found
+    return rates_by_kind
 
 
 @lru_cache

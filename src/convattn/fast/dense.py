@@ -59,8 +59,8 @@ def work(
     pairs = layer.heads * queries * keys * (batch if layer.content is not None else 1)
     width = features if layer.value is None else layer.value.shape[2]
     products = batch * layer.heads * queries * keys * width
-    for part in (layer.value, layer.output):
-        products += 0 if part is None else batch * queries * part.size
+    for array in (layer.value, layer.output):
+        products += 0 if array is None else batch * queries * array.size
     if layer.content is not None:
         products += batch * layer.heads * relative_products(layer.content.tables, grid)
     moved = 6 * pairs + batch * queries * layer.heads * width * len(lengths)
@@ -79,8 +79,8 @@ def softmax_weights(
     if layer.content is not None:
         if keys is None:
             keys = jnp.zeros((1, grid.number_of_keys, layer.content.query.shape[1]), scores.dtype)
-        inner = np.ravel_multi_index(tuple(grid.query_positions.T), grid.keys)
-        scores = scores[None] + layer.content.scores(keys[:, inner], keys, grid)
+        query_keys = np.ravel_multi_index(tuple(grid.query_positions.T), grid.keys)
+        scores = scores[None] + layer.content.scores(keys[:, query_keys], keys, grid)
     return weights_beside_register(layer, grid, scores, grid.mask())
 
 

@@ -32,8 +32,8 @@ def refusal(layer: AttentionLayer, grid: TokenGrid, options: AttentionOptions) -
         return _WITHOUT_CONTENT
     if grid.ahead is not None:
         return "it has a causal mask, which its scores do not hold; use chunked or dense"
-    given = [getattr(leaf, "dtype", None) for leaf in jax.tree.leaves(layer)]
-    if jnp.float64 in (*given, options.tokens_dtype):
+    dtypes = [getattr(leaf, "dtype", None) for leaf in jax.tree.leaves(layer)]
+    if jnp.float64 in (*dtypes, options.tokens_dtype):
         return (
             "it has float64 parameters or is given float64 images, but dot_product_attention takes "
             "softmax in float32 whatever it is given; use dense or chunked, or cast to float32"
@@ -91,25 +91,25 @@ def attend(
         bias = bias + relative_scores(content.tables, left, grid) / content_scale(content)
     operands = (jnp.swapaxes(left, 1, 2), jnp.swapaxes(right, 1, 2), values)
     query, key, value = (
-        widened(part.astype(jnp.bfloat16 if narrow else dtype), max(width, head_dim))
-        for part in operands
+        widened(operand.astype(jnp.bfloat16 if narrow else dtype), max(width, head_dim))
+        for operand in operands
     )
     with jax.default_matmul_precision(precision_name(options.precision)):
-        seen = jax.nn.dot_product_attention(
+        attended = jax.nn.dot_product_attention(
             query,
             key,
             value,
             bias=bias,
             scale=1 / content_scale(content),
         )
-    seen = seen[..., :head_dim]
+    attended = attended[..., :head_dim]
     if maps.gains is not None:
-        seen = seen.astype(dtype) * maps.gains.astype(dtype)[:, None]
+        attended = attended.astype(dtype) * maps.gains.astype(dtype)[:, None]
     if maps.after is None:
-        result = seen.astype(dtype).sum(axis=2)
+        result = attended.astype(dtype).sum(axis=2)
     else:
         formula = "bqhd,hdo->bqo"
-        result = product(formula, seen, maps.after, dtype=dtype, precision=options.precision)
+        result = product(formula, attended, maps.after, dtype=dtype, precision=options.precision)
     return result.reshape(batch, *grid.queries, result.shape[-1])
 
 
@@ -136,7 +136,7 @@ def precision_name(precision: Any) -> str | None:
     ('highest', 'highest')
     """
     if isinstance(precision, tuple):
-        names = {precision_name(part) for part in precision}
+        names = {precision_name(entry) for entry in precision}
         return names.pop() if len(names) == 1 else None
     if isinstance(precision, lax.DotAlgorithmPreset):
         return precision.name
@@ -166,7 +166,7 @@ def work(
     products = 2 * pairs * max(key_features, head_dim)
     maps = (layer.value, layer.output, content.query, content.key)
     products += batch * heads * relative_products(content.tables, grid)
-    products += sum(batch * count * part.size for part in maps if part is not None)
+    products += sum(batch * count * array.size for array in maps if array is not None)
     moved = 6 * pairs + 4 * batch * heads * keys * max(key_features, head_dim)
     return Work(float(products), float(moved), float(pairs), 12.0)
 

@@ -42,9 +42,9 @@ def keep_scale(
         pair = jax.random.fold_in(jax.random.fold_in(dropout.key, query), key)
         return draw_kept(pair, dropout.rate, (batch, heads))
 
-    kept = jax.vmap(draw)(queries.reshape(-1), keys.reshape(-1))
-    kept = jnp.moveaxis(kept, 0, -1).reshape(batch, heads, *queries.shape)
-    return kept.astype(dtype) * kept_scale(dropout.rate)
+    is_kept = jax.vmap(draw)(queries.reshape(-1), keys.reshape(-1))
+    is_kept = jnp.moveaxis(is_kept, 0, -1).reshape(batch, heads, *queries.shape)
+    return is_kept.astype(dtype) * kept_scale(dropout.rate)
 
 
 def draw_kept(key: Array, rate: float, shape: tuple[int, ...]) -> Bool[Array, "*shape"]:
@@ -52,8 +52,8 @@ def draw_kept(key: Array, rate: float, shape: tuple[int, ...]) -> Bool[Array, "*
 
     Integers are the same whether 64-bit types are on or off, and so are the draws.
 
-    >>> kept = draw_kept(jax.random.key(0), 0.25, (1000,))
-    >>> 700 < int(kept.sum()) < 800
+    >>> draws = draw_kept(jax.random.key(0), 0.25, (1000,))
+    >>> 700 < int(draws.sum()) < 800
     True
     """
     return jax.random.bits(key, shape, jnp.uint32) >= np.uint32(dropped_draws(rate))

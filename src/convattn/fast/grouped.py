@@ -39,21 +39,21 @@ def grouped_attention(
     if isinstance(layer, TiedLayer):
         if backend in ("auto", "shift"):
             return _tied_attention(layer, images, groups, precision)
-        layer = layer.whole()
+        layer = layer.untied()
     if groups == 1:
         return apply_attention(layer, images, backend=backend, precision=precision)
     assert layer.output is not None
     heads, width, out = layer.output.shape
     maps = jnp.moveaxis(layer.output.reshape(heads, width, groups, out // groups), 2, 0)
-    parts = jnp.moveaxis(
+    inputs = jnp.moveaxis(
         images.reshape(*images.shape[:-1], groups, images.shape[-1] // groups), -2, 0
     )
 
-    def attend(output: Array, part: Array) -> Array:
+    def attend(output: Array, group: Array) -> Array:
         own = replace(layer, output=output)
-        return apply_attention(own, part, backend=backend, precision=precision)
+        return apply_attention(own, group, backend=backend, precision=precision)
 
-    outputs = jnp.moveaxis(jax.vmap(attend)(maps, parts), 0, -2)
+    outputs = jnp.moveaxis(jax.vmap(attend)(maps, inputs), 0, -2)
     return outputs.reshape(*outputs.shape[:-2], out)
 
 

@@ -88,21 +88,21 @@ def fuses(
     """
     heads, features, width = value.shape
     out = output.shape[2]
-    apart = tokens * heads * (features * width + mixing * width + width * out)
+    separate = tokens * heads * (features * width + mixing * width + width * out)
     once = heads * features * width * out
     together = once + tokens * heads * (mixing * features + features * out)
-    return together < apart
+    return together < separate
 
 
 def out_features(layer: AttentionLayer, features: int) -> int:
     """How many features the layer's result has."""
-    for part in (layer.output, layer.value):
-        if part is not None:
-            return int(part.shape[2])
+    for array in (layer.output, layer.value):
+        if array is not None:
+            return int(array.shape[2])
     return features
 
 
 def sum_dtype(layer: AttentionLayer, tokens: Array) -> np.dtype:
     """The dtype in which a back end sums: at least float32, and as wide as tokens and maps."""
-    parts = [part for part in (layer.value, layer.output, layer.bias) if part is not None]
-    return promoted(tokens, *parts, jnp.float32)
+    arrays = [array for array in (layer.value, layer.output, layer.bias) if array is not None]
+    return promoted(tokens, *arrays, jnp.float32)

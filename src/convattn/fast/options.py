@@ -46,7 +46,7 @@ class AttentionOptions:
             the windowed back end keeps; None lets it work them out from concrete parameters.
         chunk: How many queries the chunked back end takes at a time; None lets it choose.
         tokens_dtype: Of the tokens, where it is known.
-        wanted: For each axis the queries that are wanted; None wants all. Back ends that are not
+        queries: For each axis the queries to compute; None for all. Back ends that are not
             `selective` ignore it.
 
     Raises:
@@ -58,7 +58,7 @@ class AttentionOptions:
     windows: tuple[Window, ...] | None = field(default=None, metadata=STATIC)
     chunk: int | None = field(default=None, metadata=STATIC)
     tokens_dtype: np.dtype | None = field(default=None, metadata=STATIC)
-    wanted: tuple[Queries, ...] | None = field(default=None, metadata=STATIC)
+    queries: tuple[Queries, ...] | None = field(default=None, metadata=STATIC)
 
     def __post_init__(self) -> None:
         """Hold the chunk as a Python integer."""

@@ -25,7 +25,7 @@ BACK_ENDS = {
 }
 
 _HOLD_WEIGHTS = ("dense", "dot_product")
-MOST_HELD = 2**31
+MAX_WEIGHT_BYTES = 2**31
 
 
 def choose_backend(
@@ -79,10 +79,10 @@ def cheapest(
     """The back end with the least expected time.
 
     `"windowed"` counts only where windows are given, and those that hold all weights only where
-    these take at most `MOST_HELD` bytes; `"chunked"` serves every layer.
+    these take at most `MAX_WEIGHT_BYTES` bytes; `"chunked"` serves every layer.
     """
     platform = jax.default_backend()
-    too_large = weights_bytes(layer, grid, tokens[0]) > MOST_HELD
+    too_large = weights_bytes(layer, grid, tokens[0]) > MAX_WEIGHT_BYTES
     expected = {
         name: seconds(back_end.work(layer, grid, tokens[0], tokens[-1], options), platform)
         for name, back_end in BACK_ENDS.items()

@@ -187,7 +187,7 @@ class AttentionConv(nnx.Module):
         self.bias = None if layer.bias is None else nnx.Param(layer.bias)
 
     @classmethod
-    @partial(warns_of_layout, place=1)
+    @partial(warns_of_layout, position=1)
     def from_kernel(cls, kernel: Any, bias: Any = None, **options: Any) -> "AttentionConv":
         """The layer that is the convolution with this kernel.
 
@@ -244,7 +244,7 @@ class AttentionConv(nnx.Module):
             of_step: Callable[..., AttentionConv] = partial(cls.from_conv, **options)
             stacked: AttentionConv = nnx.vmap(of_step)(conv)
             return stacked
-        made = cls._of_kernel(
+        layer = cls._of_kernel(
             conv.kernel[...],
             None if conv.bias is None else conv.bias[...],
             strides=conv.strides,
@@ -257,11 +257,11 @@ class AttentionConv(nnx.Module):
         )
         kind = type(conv.kernel)  # a subclass of nnx.Param, such as a filter of what is trained
         for name in ("scores", "uniform_weight_logit", "value", "output"):
-            held = getattr(made, name)
-            setattr(made, name, None if held is None else kind(held[...]))
-        if conv.bias is not None and made.bias is not None:
-            made.bias = type(conv.bias)(made.bias[...])
-        return made
+            parameter = getattr(layer, name)
+            setattr(layer, name, None if parameter is None else kind(parameter[...]))
+        if conv.bias is not None and layer.bias is not None:
+            layer.bias = type(conv.bias)(layer.bias[...])
+        return layer
 
     @property
     def heads(self) -> int:
@@ -362,11 +362,11 @@ class AttentionConv(nnx.Module):
         self, inputs: Array, layer: AttentionLayer, bias: Array | None
     ) -> tuple[Array, AttentionLayer, Array | None]:
         """Everything in `dtype`, or in what inputs and parameters promote to."""
-        maps = [part for part in (layer.value, layer.output, bias) if part is not None]
+        maps = [array for array in (layer.value, layer.output, bias) if array is not None]
         dtype = self.dtype or jnp.result_type(inputs, *maps)
 
-        def cast(part: Array | None) -> Any:
-            return None if part is None else jnp.asarray(part, dtype)
+        def cast(array: Array | None) -> Any:
+            return None if array is None else jnp.asarray(array, dtype)
 
         layer = replace(layer, value=cast(layer.value), output=cast(layer.output))
         return cast(inputs), layer, cast(bias)
@@ -431,5 +431,5 @@ class AttentionConv(nnx.Module):
 def relative_difference(layer: AttentionConv, conv: nnx.Conv, inputs: Array) -> float:
     """The largest difference of the outputs, relative to the largest of the layer's."""
     outputs = layer(inputs)
-    whole, gap = largest([outputs]), largest([outputs - conv(inputs)])
-    return gap / whole if whole > 0 else gap
+    magnitude, gap = largest([outputs]), largest([outputs - conv(inputs)])
+    return gap / magnitude if magnitude > 0 else gap

@@ -31,12 +31,12 @@ def named_arguments(function: Callable[P, R]) -> Callable[P, R]:
     known = [name for name in inspect.signature(function).parameters if name != "self"]
 
     @wraps(function)
-    def checked(*given: P.args, **named: P.kwargs) -> R:
+    def checked(*args: P.args, **named: P.kwargs) -> R:
         for name in (name for name in named if name not in known):
             near = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}"
             raise TypeError(f"{function.__qualname__}() has no argument {name!r}, {hint}")
-        return function(*given, **named)
+        return function(*args, **named)
 
     return checked
 
@@ -60,12 +60,12 @@ def as_array(value: Any, name: str) -> Array:
         if not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
             array = _narrow_left_over(array, name)
     else:
-        for part in jax.tree.leaves(value):
-            _refuse_unknown_format(getattr(part, "dtype", None), name)
+        for leaf in jax.tree.leaves(value):
+            _refuse_unknown_format(getattr(leaf, "dtype", None), name)
         if not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
-            for part in jax.tree.leaves(value):
-                if isinstance(part, np.ndarray | np.generic) or hasattr(part, "__array__"):
-                    _refuse_truncation(np.asarray(part), name)
+            for leaf in jax.tree.leaves(value):
+                if isinstance(leaf, np.ndarray | np.generic) or hasattr(leaf, "__array__"):
+                    _refuse_truncation(np.asarray(leaf), name)
         try:
             array = jnp.asarray(value)
         except (TypeError, ValueError, OverflowError) as error:
@@ -96,16 +96,16 @@ def as_floats(array: Array, name: str) -> Array:
     """
     if jnp.issubdtype(array.dtype, jnp.inexact):
         return array
-    found = array.astype(jnp.float64 if array.dtype.itemsize == 8 else jnp.float32)
+    floats = array.astype(jnp.float64 if array.dtype.itemsize == 8 else jnp.float32)
     if not isinstance(array, jax.core.Tracer):
         beyond = float(jnp.iinfo(array.dtype).max)  # which it is rounded up to, and no integer is
-        kept = (found < max(beyond, 2**24)) & (found.astype(array.dtype) == array)
-        if not bool(kept.all()):
+        is_exact = (floats < max(beyond, 2**24)) & (floats.astype(array.dtype) == array)
+        if not bool(is_exact.all()):
             raise ValueError(
-                f"{name} holds integers of {array.dtype} that {found.dtype} rounds; cast it to a "
+                f"{name} holds integers of {array.dtype} that {floats.dtype} rounds; cast it to a "
                 "float yourself, a wider one if they are to stay what they are"
             )
-    return found
+    return floats
 
 
 def _refuse_unknown_format(dtype: Any, name: str) -> None:
@@ -129,9 +129,9 @@ def _narrow_left_over(array: Array, name: str) -> Array:
     if array.dtype in (np.float64, np.complex128):
         _refuse_truncation(np.empty(0, array.dtype), name)
     if array.dtype in (np.int64, np.uint64) and not isinstance(array, jax.core.Tracer):
-        held = np.asarray(array)
-        _refuse_truncation(held, name)
-        return jnp.asarray(held)
+        values = np.asarray(array)
+        _refuse_truncation(values, name)
+        return jnp.asarray(values)
     return array
 
 

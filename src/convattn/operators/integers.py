@@ -7,7 +7,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-MOST_ENTRIES = 2**29  # of an array: 2 GiB in float32
+MAX_ENTRIES = 2**29  # of an array: 2 GiB in float32
 
 
 def as_integer(value: Any, name: str, minimum: int = 1, most: int | None = None) -> int:
@@ -50,8 +50,8 @@ def require_entries(entries: int, what: str, remedy: str) -> None:
 
     >>> require_entries(9 * 64**4, "the maps", "take smaller patches")
     """
-    if entries > MOST_ENTRIES:
+    if entries > MAX_ENTRIES:
         raise ValueError(
-            f"{what} would hold {entries:,} numbers, but expected at most {MOST_ENTRIES:,}, 2 GiB "
+            f"{what} would hold {entries:,} numbers, but expected at most {MAX_ENTRIES:,}, 2 GiB "
             f"in float32; {remedy}"
         )

@@ -109,17 +109,17 @@ def _is_length(taps: int, filters: int) -> bool:
     return (taps > FEW and taps % 2 == 1) or powers == [False, True]
 
 
-def warns_of_layout(function: Callable[P, R], place: int = 0) -> Callable[P, R]:
+def warns_of_layout(function: Callable[P, R], position: int = 0) -> Callable[P, R]:
     """The same function, with a warning for a kernel that looks like PyTorch's.
 
     Args:
         function: One that takes a kernel `[*K, in, out]`.
-        place: Which of its arguments the kernel is.
+        position: Which of its arguments the kernel is.
     """
 
     @wraps(function)
     def checked(*args: P.args, **options: P.kwargs) -> R:
-        kernel = args[place] if len(args) > place else options.get("kernel")
+        kernel = args[position] if len(args) > position else options.get("kernel")
         shape: tuple[int, ...] = np.shape(kernel) if kernel is not None else ()  # type: ignore[call-overload]
         if looks_like_pytorch(shape):
             sides, order = (", K, K", "2, 3, 1, 0") if len(shape) == 4 else (", K", "2, 1, 0")
@@ -135,4 +135,4 @@ def warns_of_layout(function: Callable[P, R], place: int = 0) -> Callable[P, R]:
     return checked
 
 
-conv = warns_of_layout(convolution.conv, place=1)
+conv = warns_of_layout(convolution.conv, position=1)

@@ -97,12 +97,12 @@ class Padding(NamedTuple):
         """
         if self.widths:
             return self.widths
-        found = []
+        widths = []
         for size, step, (before, after) in zip(image_size, stride, self.reach, strict=True):
             total = max_dim(0, (-(-size // step) - 1) * step + before + after + 1 - size)
             pair = (total // 2, total - total // 2)
-            found.append(pair[::-1] if self.lower else pair)
-        return tuple(found)
+            widths.append(pair[::-1] if self.lower else pair)
+        return tuple(widths)
 
     def output_size(self, image_size: Sequence[int], stride: Sequence[int]) -> tuple[int, ...]:
         """How many pixels the convolution makes of an image, on each axis.
@@ -167,7 +167,7 @@ def read_padding(
         pairs = [side if isinstance(side, Sequence) else (side, side) for side in sides]
         if not isinstance(padding, str) and len(pairs) == axes:
             before, after = zip(*pairs, strict=True)
-            widths = [[as_integer(w, "padding", 0) for w in part] for part in (before, after)]
+            widths = [[as_integer(w, "padding", 0) for w in sides] for sides in (before, after)]
             return Padding("ZEROS", tuple(zip(*widths, strict=True)), reach)
     except (TypeError, ValueError):
         pass
@@ -225,8 +225,8 @@ def fill_around(
     if fill != "MEAN":
         if fill in ("CIRCULAR", "REFLECT") and any(map(is_symbolic_dim, images.shape[1:-1])):
             for axis, width in enumerate(widths, start=1):
-                places = outside_places(images.shape[axis], width, fill)
-                images = jnp.take(images, places, axis)
+                indices = outside_places(images.shape[axis], width, fill)
+                images = jnp.take(images, indices, axis)
             return images
         return jnp.pad(images, around, mode=FILLS[fill])
     spatial = tuple(range(1, images.ndim - 1))
@@ -246,11 +246,11 @@ def outside_places(size: int, width: tuple[int, int], fill: str) -> Int[Array, "
     >>> outside_places(3, (2, 4), "REFLECT").tolist()
     [2, 1, 0, 1, 2, 1, 0, 1, 2]
     """
-    places = jnp.arange(width[0] + size + width[1]) - width[0]
+    indices = jnp.arange(width[0] + size + width[1]) - width[0]
     if fill == "CIRCULAR":
-        return places % size
+        return indices % size
     period = max_dim(2 * size - 2, 1)
-    return jnp.minimum(places % period, period - places % period) % size
+    return jnp.minimum(indices % period, period - indices % period) % size
 
 
 class FilledAxis(NamedTuple):
@@ -259,16 +259,16 @@ class FilledAxis(NamedTuple):
     Attributes:
         fill: The pixels of the padding (before, after).
         lay: Zeros laid around that, or pixels cut off where negative (before, after): what no
-            wanted query reads.
+            query reads.
         tokens: How many tokens there are then.
-        wanted: Those whose outputs are asked for.
+        queries: Those whose outputs are computed.
         outputs: How many pixels of output there are.
     """
 
     fill: tuple[int, int]
     lay: tuple[int, int]
     tokens: int
-    wanted: Queries
+    queries: Queries
     outputs: int
 
 
@@ -291,19 +291,19 @@ def filled_axes(
 
     >>> padding = read_padding("SAME", (3,), (1,), (2,))
     >>> filled_axes(padding, (8,), (2,), (1,), ((1, 1),))
-    (FilledAxis(fill=(0, 1), lay=(0, 0), tokens=9, wanted=range(1, 8, 2), outputs=4),)
+    (FilledAxis(fill=(0, 1), lay=(0, 0), tokens=9, queries=range(1, 8, 2), outputs=4),)
     """
     widths, outputs = padding.at(image_size, stride), padding.output_size(image_size, stride)
-    found = []
+    axes = []
     for axis, (size, patch, step) in enumerate(zip(image_size, patch_size, stride, strict=True)):
         (before, after), (ring_before, ring_after) = widths[axis], ring[axis]
         holding = (outputs[axis] - 1) * step // patch + 1
         tokens = ring_before + holding + ring_after
         start = ring_before * patch - padding.reach[axis][0]
         lay = (start, tokens * patch - start - before - size - after)
-        wanted = axis_queries(ring_before, ring_before + holding, step if patch == 1 else 1)
-        found.append(FilledAxis((before, after), lay, tokens, wanted, outputs[axis]))
-    return tuple(found)
+        queries = axis_queries(ring_before, ring_before + holding, step if patch == 1 else 1)
+        axes.append(FilledAxis((before, after), lay, tokens, queries, outputs[axis]))
+    return tuple(axes)
 
 
 def fill_ring(

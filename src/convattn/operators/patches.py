@@ -16,7 +16,7 @@ from convattn.operators.arrays import as_array
 from convattn.operators.integers import per_axis
 
 Ring = tuple[tuple[int, int], ...]
-_MOST_KEYS = 2**20  # of a single query; a ring of 500 tokens on every side of it has fewer
+_MAX_KEYS = 2**20  # of a single query; a ring of 500 tokens on every side of it has fewer
 
 
 def patchify(
@@ -115,16 +115,14 @@ def unpatchify(
     images = patches.transpose(order).reshape(tokens.shape[0], *sides, channels)
     if image_size is None:
         return images
-    wanted_sides = per_axis(image_size, axes, "image_size")
-    if any(
-        not n - p < wanted <= n for n, p, wanted in zip(sides, sizes, wanted_sides, strict=True)
-    ):
+    image_sides = per_axis(image_size, axes, "image_size")
+    if any(not n - p < side <= n for n, p, side in zip(sides, sizes, image_sides, strict=True)):
         raise ValueError(
-            f"image_size={wanted_sides}, but tokens of shape {tokens.shape} with patches of "
+            f"image_size={image_sides}, but tokens of shape {tokens.shape} with patches of "
             f"size {sizes} hold an image of sides {tuple(sides)}, of which at most the last patch "
             "may be cropped"
         )
-    return images[(slice(None), *(slice(0, n) for n in wanted_sides))]
+    return images[(slice(None), *(slice(0, n) for n in image_sides))]
 
 
 def add_zero_ring(
@@ -154,11 +152,11 @@ def check_ring(ring: Any, axes: int) -> Ring:
         raise ValueError(
             f"ring={ring!r}, but expected an integer ≥ 0, or {axes} pairs (before, after)"
         )
-    found = tuple(zip(before, after, strict=True))
-    keys = math.prod(1 + low + high for low, high in found)
-    if keys > _MOST_KEYS:
+    widths = tuple(zip(before, after, strict=True))
+    keys = math.prod(1 + low + high for low, high in widths)
+    if keys > _MAX_KEYS:
         raise ValueError(
-            f"ring={found}, which gives a single query {keys} keys, but at most {_MOST_KEYS} are "
+            f"ring={widths}, which gives a single query {keys} keys, but at most {_MAX_KEYS} are "
             "expected; a ring is as wide as half the kernel with its dilation, in patches"
         )
-    return found
+    return widths

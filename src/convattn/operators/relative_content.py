@@ -40,16 +40,16 @@ def relative_scores(
         numbers = jnp.arange(queries.shape[2])
     ends = np.cumsum([table.shape[1] for table in tables])[:-1]
     parts = jnp.split(queries, ends, axis=-1)
-    places = jnp.unravel_index(numbers, grid.queries)
+    positions = jnp.unravel_index(numbers, grid.queries)
     total = jnp.zeros((*queries.shape[:3], 1), queries.dtype)
-    for axis, (table, part, place) in enumerate(zip(tables, parts, places, strict=True)):
+    for axis, (table, part, position) in enumerate(zip(tables, parts, positions, strict=True)):
         shifts, reach = grid.shift_ranges[axis], (table.shape[0] - 1) // 2
         used = table[reach + shifts.start : reach + shifts.stop].astype(queries.dtype)
         products = jnp.einsum("bhqe,se->bhqs", part, used, precision=HIGHEST)
         # Key k of the query at p has the shift k - before - p, and the first is -(before + n - 1).
         rows = (
-            jnp.arange(grid.keys[axis], dtype=place.dtype)[None]
-            + (grid.queries[axis] - 1 - place)[:, None]
+            jnp.arange(grid.keys[axis], dtype=position.dtype)[None]
+            + (grid.queries[axis] - 1 - position)[:, None]
         )
         here = jnp.take_along_axis(products, rows[None, None], axis=-1)
         total = (total[..., None] + here[..., None, :]).reshape(*total.shape[:3], -1)

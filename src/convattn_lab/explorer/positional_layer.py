@@ -39,7 +39,7 @@ class PositionalLayer:
         """The tokens that ask, without a ring that is filled."""
         rows, columns = self.layer.token_grid(self.image_size).queries
         if self.layer.padding is not None:
-            sides = [axis.wanted for axis in self.layer.filled_axes(self.image_size)]
+            sides = [axis.queries for axis in self.layer.filled_axes(self.image_size)]
             rows, columns = (side[-1] + 1 - side.start for side in sides)
         return rows, columns
 

@@ -105,7 +105,7 @@ def exchanged_widths(original):
 def outputs_one_token_early(original):
     def changed(*args):
         return tuple(
-            axis._replace(wanted=range(axis.wanted.start - 1, axis.wanted.stop - 1))
+            axis._replace(queries=range(axis.queries.start - 1, axis.queries.stop - 1))
             for axis in original(*args)
         )
 

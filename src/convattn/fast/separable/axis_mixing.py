@@ -158,15 +158,15 @@ def _keep(
 
 
 def _backward(
-    arithmetic: Arithmetic, kept: tuple[Array, Array, Array, Array], cotangent: Array
+    arithmetic: Arithmetic, residuals: tuple[Array, Array, Array, Array], cotangent: Array
 ) -> Any:
-    heads, tokens = kept[:3], kept[3]
+    heads, tokens = residuals[:3], residuals[3]
 
     def one_chunk(sums: Any, chunk: tuple[Array, Array]) -> tuple[Any, Array]:
-        images, pulled = chunk
+        images, image_cotangent = chunk
 
         def one(total: Array, head: Heads) -> tuple[Array, Any]:
-            *to_head, to_images = _one_head_backward(arithmetic, *head, images, pulled)
+            *to_head, to_images = _one_head_backward(arithmetic, *head, images, image_cotangent)
             return total + to_images, tuple(to_head)
 
         zeros = jnp.zeros(images.shape, arithmetic.dtype)
@@ -174,13 +174,16 @@ def _backward(
         return jax.tree.map(jnp.add, sums, to_heads), to_images
 
     def at_a_time(size: int, tokens: Array, cotangent: Array) -> tuple[Array, ...]:
-        nothing = tuple(jnp.zeros(part.shape, arithmetic.dtype) for part in heads)
+        nothing = tuple(jnp.zeros(array.shape, arithmetic.dtype) for array in heads)
         chunks = (_apart(tokens, size), _apart(cotangent, size))
         to_heads, to_tokens = lax.scan(one_chunk, nothing, chunks)
         return (*to_heads, _together(to_tokens))
 
-    found = _by_platform(at_a_time, tokens, cotangent)
-    return tuple(part.astype(given.dtype) for part, given in zip(found, kept, strict=True))
+    cotangents = _by_platform(at_a_time, tokens, cotangent)
+    return tuple(
+        gradient.astype(primal.dtype)
+        for gradient, primal in zip(cotangents, residuals, strict=True)
+    )
 
 
 mix_mix_map.defvjp(_keep, _backward)

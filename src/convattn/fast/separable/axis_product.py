@@ -98,9 +98,9 @@ def _keep(
 
 
 def _backward(
-    arithmetic: Arithmetic, kept: tuple[Array, ...], cotangent: Array
+    arithmetic: Arithmetic, residuals: tuple[Array, ...], cotangent: Array
 ) -> tuple[Array, ...]:
-    rows, columns, maps, tokens, mapped = kept
+    rows, columns, maps, tokens, mapped = residuals
     (r, i, k), (c, j, width), (_, d, _, o) = rows.shape, columns.shape, maps.shape
     batch = tokens.shape[2]
     cotangent = cotangent.reshape(i, -1)
@@ -114,10 +114,10 @@ def _backward(
     to_mixed = to_mixed.reshape(j, k, batch, c, d).transpose(3, 0, 1, 2, 4).reshape(c * j, -1)
     to_columns = arithmetic("jx,lx->jl", to_mixed, tokens.reshape(width, -1))
     to_tokens = arithmetic("jl,jx->lx", columns.reshape(c * j, width), to_mixed)
-    found = (to_rows, to_columns, to_maps, to_tokens)
+    cotangents = (to_rows, to_columns, to_maps, to_tokens)
     return tuple(
-        part.reshape(given.shape).astype(given.dtype)
-        for part, given in zip(found, (rows, columns, maps, tokens), strict=True)
+        gradient.reshape(primal.shape).astype(primal.dtype)
+        for gradient, primal in zip(cotangents, (rows, columns, maps, tokens), strict=True)
     )
 
 

@@ -106,13 +106,13 @@ def attend(
     return result.transpose(2, 0, 1, 3)
 
 
-def axis_factors(parts: AxisScores, grid: TokenGrid) -> AxisFactors:
+def axis_factors(axis_scores: AxisScores, grid: TokenGrid) -> AxisFactors:
     """The softmaxes of the axes over all keys, of which those of the image are kept."""
     weights = [
         attention_weights(scores)[..., before : before + n]
-        for scores, (before, _), n in zip(parts.scores, grid.ring, grid.queries, strict=True)
+        for scores, (before, _), n in zip(axis_scores.scores, grid.ring, grid.queries, strict=True)
     ]
-    return AxisFactors(weights[0], weights[1], parts.groups[0], parts.groups[1])
+    return AxisFactors(weights[0], weights[1], axis_scores.groups[0], axis_scores.groups[1])
 
 
 def rows_first(factors: AxisFactors, features: int, out: int) -> bool:
@@ -156,15 +156,15 @@ def _apply_free(
     def one_head(
         row: Array, column: Array, before: Array | None, after: Array | None, gain: Array | None
     ) -> Array:
-        seen = tokens if before is None else arithmetic("bkld,de->bkle", tokens, before)
+        values = tokens if before is None else arithmetic("bkld,de->bkle", tokens, before)
         if after is not None:
-            return mix_mix_map(arithmetic, row[None], column[None], after[None], seen)
-        mixed = arithmetic("jl,bkld->bkjd", column, seen)
+            return mix_mix_map(arithmetic, row[None], column[None], after[None], values)
+        mixed = arithmetic("jl,bkld->bkjd", column, values)
         mixed = arithmetic("ik,bkjd->bijd", row, mixed)
         return mixed if gain is None else mixed * gain.astype(dtype)
 
     operands = (rows, columns, maps.before, maps.after, maps.gains)
-    shape = jax.eval_shape(one_head, *jax.tree.map(lambda part: part[0], operands))
+    shape = jax.eval_shape(one_head, *jax.tree.map(lambda array: array[0], operands))
 
     def add(total: Array, head: Any) -> tuple[Array, None]:
         return total + one_head(*head), None
@@ -187,10 +187,10 @@ def work(
         r = c = heads
     tokens = batch * height * width
     products = 0.0
-    for part in (layer.value, layer.output):
-        if part is not None:
-            products += tokens * part.size
-            out = part.shape[2]
+    for array in (layer.value, layer.output):
+        if array is not None:
+            products += tokens * array.size
+            out = array.shape[2]
     channels = features if layer.value is None else layer.value.shape[2]
     products += tokens * (c * width * channels + r * height * out)
     moved = 2.0 * tokens * (c * channels + r * out)

@@ -15,8 +15,8 @@ the offsets reach. In the box, with W_h the maps of the heads, there are three w
 Outside the box, which is a border as wide as the offsets reach, each query has its own a and c, and
 reads its T tokens one by one (the first way is not open there).
 
-Queries that are not wanted, which a stride or a filled ring leaves out, are not computed, but for
-the value map of *apart*.
+Queries that a stride or a filled ring leaves out are not computed, but for the value map of
+*apart*.
 
 *Measured* (two CPU cores, float32): docs/performance.md. What it takes beyond the convolution is
 the mean: a sum over all tokens and one addition to all of them, forward and backward. Elementwise
@@ -83,8 +83,8 @@ def refusal(layer: AttentionLayer, grid: TokenGrid, options: AttentionOptions) -
             f"its offsets {encoding.offsets[:1]} do not have the {len(grid.queries)} axes of the "
             "grid; build the encoding for images of that rank"
         )
-    wanted = options.wanted or all_queries(grid)
-    is_inside = interior(grid, encoding.offsets, wanted) == wanted
+    queries = options.queries or all_queries(grid)
+    is_inside = interior(grid, encoding.offsets, queries) == queries
     furthest = max(offset[0] for offset in encoding.offsets)
     if grid.ahead is not None and not (is_inside and furthest <= grid.ahead):
         return "queries under its causal mask do not see every offset; use chunked or dense"
@@ -116,7 +116,7 @@ def attend(
     grid: TokenGrid,
     tokens: Num[Array, "batch *grid features"],
     options: AttentionOptions,
-) -> Num[Array, "batch *kept out_features"]:
+) -> Num[Array, "batch *queries out_features"]:
     """Σ_h g_h (Σ_δ a_hδ X_(q+δ) + c_h Σ_k X_k) W_val,h W_out,h, in the cheapest way."""
     dtype, precision = sum_dtype(layer, tokens), options.precision
     if is_highest(precision) or not jnp.issubdtype(tokens.dtype, jnp.inexact):
@@ -124,10 +124,10 @@ def attend(
     batch = tokens.shape[0]
     encoding = offset_encoding(layer)
     offsets = read_offsets(encoding, grid)
-    box = interior(grid, offsets, options.wanted)
-    wanted = options.wanted or all_queries(grid)
-    kept = tuple(map(count, wanted))
-    known = known_size(batch) * math.prod(known_size(size, _SYMBOLIC_SIDE) for size in kept)
+    box = interior(grid, offsets, options.queries)
+    queries = options.queries or all_queries(grid)
+    sizes = tuple(map(count, queries))
+    known = known_size(batch) * math.prod(known_size(size, _SYMBOLIC_SIDE) for size in sizes)
     way = cheapest_way(layer, len(offsets), known, tokens.shape[-1])
     tokens, maps = read_values(layer, tokens, way, dtype, precision)
     if grid.ahead is None:
@@ -135,37 +135,44 @@ def attend(
     else:  # of the keys that each query sees
         total = shifted(jnp.cumsum(tokens, axis=1, dtype=dtype), (grid.ahead,), box)
 
-    def mapped(seen: Array, everywhere: Array) -> Array:
+    def mapped(attended: Array, everywhere: Array) -> Array:
         """Σ_h (U_h + c_h Σ_k X_k) W_h for U `[batch, queries, heads, width]`."""
-        mixed = seen + everywhere[None, ..., None] * total
+        mixed = attended + everywhere[None, ..., None] * total
         if maps is None:
             return mixed[:, :, 0]
         rows, below = mixed.reshape(-1, math.prod(mixed.shape[2:])), maps.reshape(-1, maps.shape[2])
         result = product("nk,ko->no", rows, below, dtype=dtype, precision=precision)
         return result.reshape(*mixed.shape[:2], -1)
 
-    def weights(present: np.ndarray, queries: Queries | None = None) -> OffsetWeights:
-        found = offset_weights(encoding, grid, offsets, present, queries)
+    def weights(present: np.ndarray, positions: Queries | None = None) -> OffsetWeights:
+        offset_table = offset_weights(encoding, grid, offsets, present, positions)
         if maps is None:  # the heads differ in their weights alone
-            found = OffsetWeights(*(part.sum(axis=0, keepdims=True) for part in found))
-        return OffsetWeights(*(part.astype(dtype) for part in found))
+            offset_table = OffsetWeights(
+                *(array.sum(axis=0, keepdims=True) for array in offset_table)
+            )
+        return OffsetWeights(*(array.astype(dtype) for array in offset_table))
 
     edge: Array | None = None
-    if box != wanted:
-        border = border_queries(wanted, box)
+    if box != queries:
+        border = border_queries(queries, box)
         patterns, which = presence(grid, offsets, border)
-        found = weights(patterns)
-        shares, everywhere = found.at_offsets[..., which], found.everywhere[:, which].T
+        weights_at_border = weights(patterns)
+        shares, everywhere = (
+            weights_at_border.at_offsets[..., which],
+            weights_at_border.everywhere[:, which].T,
+        )
         edge = mapped(mixed_border(tokens, shares, offsets, border, dtype, precision), everywhere)
-        if len(border) == math.prod(kept):
-            return edge.reshape(batch, *kept, -1)
-    found = weights(np.ones((len(offsets), 1), bool), queries=box[0])
-    shares, everywhere = found.at_offsets[..., 0], found.everywhere.T
+        if len(border) == math.prod(sizes):
+            return edge.reshape(batch, *sizes, -1)
+    weights_inside = weights(np.ones((len(offsets), 1), bool), positions=box[0])
+    shares, everywhere = weights_inside.at_offsets[..., 0], weights_inside.everywhere.T
     if grid.ahead is not None:
         slices = jnp.stack([shifted(tokens, offset, box) for offset in offsets], axis=1)
         formula = "htn,btnxd->bnhd" if slices.shape[-2] == 1 else "htn,btnhd->bnhd"
-        seen = product(formula, found.at_offsets, slices, dtype=dtype, precision=precision)
-        inside = mapped(seen, everywhere)
+        attended = product(
+            formula, weights_inside.at_offsets, slices, dtype=dtype, precision=precision
+        )
+        inside = mapped(attended, everywhere)
     elif way == "taps" and maps is not None and offsets:
         rows = maps.reshape(maps.shape[0], -1)
         taps = product("th,hk->tk", shares.T, rows, dtype=dtype).reshape(-1, *maps.shape[1:])
@@ -176,7 +183,7 @@ def attend(
     else:
         inside = mapped(mixed_box(tokens, shares, offsets, box, dtype, precision), everywhere)
         inside = inside.reshape(batch, *map(count, box), -1)
-    return inside if edge is None else framed(inside, edge, border, box, wanted)
+    return inside if edge is None else framed(inside, edge, border, box, queries)
 
 
 def sum_of_tokens(
@@ -209,8 +216,8 @@ def read_values(
     if way == "apart" and value is not None:
         columns = jnp.moveaxis(value, 0, 1).reshape(value.shape[1], -1)
         rows = tokens.reshape(-1, tokens.shape[-1])
-        seen = product("nd,dk->nk", rows, columns, dtype=dtype, precision=precision)
-        return seen.reshape(*tokens.shape[:-1], value.shape[0], value.shape[2]), output
+        values = product("nd,dk->nk", rows, columns, dtype=dtype, precision=precision)
+        return values.reshape(*tokens.shape[:-1], value.shape[0], value.shape[2]), output
     if value is not None and output is not None:
         return tokens[..., None, :], product("hde,heo->hdo", value, output, dtype=dtype)
     return tokens[..., None, :], output if value is None else value
@@ -223,14 +230,14 @@ def work(
     features: int,
     options: AttentionOptions = DEFAULT_OPTIONS,
 ) -> Work:
-    """The cheapest way over the queries wanted, the slices it writes, and the gathered border."""
+    """The cheapest way over the queries, the slices it writes, and the gathered border."""
     offsets = read_offsets(offset_encoding(layer), grid)
-    box = interior(grid, offsets, options.wanted)
-    wanted = options.wanted or all_queries(grid)
-    tokens = batch * math.prod(map(count, wanted))
+    box = interior(grid, offsets, options.queries)
+    queries = options.queries or all_queries(grid)
+    tokens = batch * math.prod(map(count, queries))
     way = cheapest_way(layer, len(offsets), tokens, features)
     cost = costs(layer, len(offsets), tokens, features)[way]
-    border = batch * len(border_queries(wanted, box))
+    border = batch * len(border_queries(queries, box))
     moved = cost.moved + (tokens + border) * (len(offsets) + 2) * features
     exponentials = layer.heads * (2 + 2 * len(offsets))
     return Work(cost.products + MIXED * cost.mixed, moved, float(exponentials), 40.0)

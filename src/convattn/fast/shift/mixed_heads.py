@@ -27,12 +27,12 @@ def all_queries(grid: TokenGrid) -> tuple[Queries, ...]:
 
 
 def interior(
-    grid: TokenGrid, offsets: tuple[Shift, ...], wanted: tuple[Queries, ...] | None = None
+    grid: TokenGrid, offsets: tuple[Shift, ...], queries: tuple[Queries, ...] | None = None
 ) -> Box:
-    """For each axis those of the wanted queries that see every offset.
+    """For each axis those of the queries that see every offset.
 
     Args:
-        wanted: The queries of each axis; None wants all.
+        queries: Those of each axis to compute; None for all.
 
     >>> interior(TokenGrid((5, 4), ((0, 0), (1, 1))), ((-1, -1), (1, 1)))
     (range(1, 4), range(0, 4))
@@ -40,7 +40,7 @@ def interior(
     (range(2, 7, 2),)
     """
     box = []
-    sides = zip(grid.queries, grid.ring, wanted or all_queries(grid), strict=True)
+    sides = zip(grid.queries, grid.ring, queries or all_queries(grid), strict=True)
     for axis, (size, (before, after), side) in enumerate(sides):
         reach = [offset[axis] for offset in offsets] or [0]
         first = max(0, -min(reach) - before)
@@ -50,15 +50,15 @@ def interior(
     return tuple(box)
 
 
-def border_queries(wanted: tuple[range, ...], box: Box) -> Int[np.ndarray, "border axes"]:
-    """The wanted queries outside the box, row-major.
+def border_queries(queries: tuple[range, ...], box: Box) -> Int[np.ndarray, "border axes"]:
+    """The queries outside the box, row-major.
 
     >>> border_queries((range(4),), (range(1, 3),)).tolist()
     [[0], [3]]
     >>> border_queries((range(0, 8, 2),), (range(2, 7, 2),)).tolist()
     [[0]]
     """
-    mesh = np.meshgrid(*(np.array(side, int) for side in wanted), indexing="ij")
+    mesh = np.meshgrid(*(np.array(side, int) for side in queries), indexing="ij")
     positions = np.stack([axis.reshape(-1) for axis in mesh], axis=-1)
     starts, stops = np.array([(side.start, side.stop) for side in box]).T
     return positions[~((positions >= starts) & (positions < stops)).all(axis=-1)]
@@ -139,14 +139,14 @@ def framed(
     edge: Num[Array, "batch border features"],
     border: Int[np.ndarray, "border axes"],
     box: Box,
-    wanted: tuple[range, ...],
-) -> Num[Array, "batch *wanted features"]:
+    queries: tuple[range, ...],
+) -> Num[Array, "batch *queries features"]:
     """The box and the queries around it in one array."""
     around = []
-    for queries, side in zip(wanted, box, strict=True):
-        before = (side.start - queries.start) // side.step
-        around.append((before, len(queries) - before - len(side)))
-    laid = jnp.pad(inside, [(0, 0), *around, (0, 0)])
-    starts = np.array([queries.start for queries in wanted])
-    places = ((border - starts) // np.array([side.step for side in box])).T
-    return laid.at[(slice(None), *places)].set(edge, unique_indices=True)
+    for axis_range, side in zip(queries, box, strict=True):
+        before = (side.start - axis_range.start) // side.step
+        around.append((before, len(axis_range) - before - len(side)))
+    padded = jnp.pad(inside, [(0, 0), *around, (0, 0)])
+    starts = np.array([queries.start for queries in queries])
+    indices = ((border - starts) // np.array([side.step for side in box])).T
+    return padded.at[(slice(None), *indices)].set(edge, unique_indices=True)

@@ -57,15 +57,15 @@ def costs(layer: AttentionLayer, offsets: int, tokens: int, features: int) -> di
     if layer.value is not None and layer.output is not None:
         width = layer.value.shape[2]
         once = heads * width * maps
-        apart = tokens * heads * width * (features + out)
+        separate_products = tokens * heads * width * (features + out)
         mixed = tokens * heads * width * offsets
-    found = {
+    costs_by_order = {
         "heads": Cost(once + tokens * heads * maps, tokens * heads * offsets * features, 0.0),
         "taps": Cost(once + tokens * offsets * maps, 0.0, (heads + offsets) * maps),
     }
     if once:
-        found["apart"] = Cost(apart, mixed, 0.0)
-    return found
+        costs_by_order["apart"] = Cost(separate_products, mixed, 0.0)
+    return costs_by_order
 
 
 def cheapest_way(layer: AttentionLayer, offsets: int, tokens: int, features: int) -> str:

@@ -48,10 +48,10 @@ def shifted(tokens: Num[Array, "batch *rest"], offset: Shift, box: Box) -> Array
     padding = [(0, 0, 0)] * tokens.ndim
     for axis, ((start, stop), step) in enumerate(zip(map(ends, box), offset, strict=True), start=1):
         padding[axis] = (-(start + step), stop + step - tokens.shape[axis], 0)
-    laid = lax.pad(tokens, jnp.zeros((), tokens.dtype), padding)
+    padded = lax.pad(tokens, jnp.zeros((), tokens.dtype), padding)
     if all(side.step == 1 for side in box):
-        return laid
-    return laid[(slice(None), *(slice(None, None, side.step) for side in box))]
+        return padded
+    return padded[(slice(None), *(slice(None, None, side.step) for side in box))]
 
 
 def ends(side: Queries) -> tuple[int, int]:
@@ -79,10 +79,10 @@ def shifted_products(
 
     >>> taps = jnp.array([[[1.0]], [[10.0]]])
     >>> tokens = jnp.array([[[1.0], [2.0], [3.0]]])
-    >>> found = shifted_products(
+    >>> products = shifted_products(
     ...     tokens, taps, ((0,), (1,)), (range(3),), np.dtype("float32"), "highest"
     ... )
-    >>> found.ravel().tolist()
+    >>> products.ravel().tolist()
     [21.0, 32.0, 3.0]
     """
     narrow = taps.shape[-1] < WIDE and dtype == np.float32 and is_highest(precision)
@@ -116,30 +116,30 @@ def as_convolution(
     precision: lax.PrecisionLike,
 ) -> Num[Array, "batch *box out_features"]:
     """`lax.conv_general_dilated` over the slice of the tokens that the box reads, which it pads."""
-    found = _box_of_taps(offsets)
-    if found is None:
+    box_of_taps = _box_of_taps(offsets)
+    if box_of_taps is None:
         raise ValueError(f"offsets={offsets} fill no box of equal steps; use as_product")
-    sizes, steps = found
+    sizes, steps = box_of_taps
     lowest, highest = offsets[0], offsets[-1]
     window = tuple(
         (start + low, stop + high)
         for (start, stop), low, high in zip(map(ends, box), lowest, highest, strict=True)
     )
-    seen = tuple(
+    covered = tuple(
         (max_dim(start, 0), min_dim(stop, size))
         for (start, stop), size in zip(window, tokens.shape[1:-1], strict=True)
     )
     padding = [
         (start - first, last - stop)
-        for (first, last), (start, stop) in zip(window, seen, strict=True)
+        for (first, last), (start, stop) in zip(window, covered, strict=True)
     ]
-    only_ring = any(start >= stop for start, stop in seen)
+    only_ring = any(start >= stop for start, stop in covered)
     if only_ring or any(symbolic_axes(pair) for pair in padding):  # no widths for a convolution
-        seen, padding = window, [(0, 0)] * len(window)
+        covered, padding = window, [(0, 0)] * len(window)
     names = "yx"[-len(sizes) :]
     return lax.conv_general_dilated(
         shifted(
-            tokens.astype(dtype), (0,) * len(sizes), tuple(axis_queries(*pair) for pair in seen)
+            tokens.astype(dtype), (0,) * len(sizes), tuple(axis_queries(*pair) for pair in covered)
         ),
         taps.astype(dtype).reshape(*sizes, *taps.shape[1:]),
         window_strides=[side.step for side in box],
@@ -158,6 +158,6 @@ def _box_of_taps(offsets: tuple[Shift, ...]) -> tuple[tuple[int, ...], tuple[int
     """
     axes = [sorted(set(steps)) for steps in zip(*offsets, strict=True)]
     gaps = [set(np.diff(axis).tolist()) or {1} for axis in axes]
-    if tuple(itertools.product(*axes)) != offsets or any(len(each) > 1 for each in gaps):
+    if tuple(itertools.product(*axes)) != offsets or any(len(steps) > 1 for steps in gaps):
         return None
-    return tuple(map(len, axes)), tuple(each.pop() for each in gaps)
+    return tuple(map(len, axes)), tuple(steps.pop() for steps in gaps)

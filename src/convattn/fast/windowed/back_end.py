@@ -85,8 +85,8 @@ def attend(
     if not jnp.issubdtype(tokens.dtype, jnp.inexact):
         tokens = tokens.astype(dtype)
     tokens = tokens.reshape(batch, *plane.queries, features)
-    parts = (HeadTiles.make(encoding, grid, plane, group, maps) for group in groups)
-    result = reduce(jnp.add, (_attend_group(part, tokens, options, dtype) for part in parts))
+    head_tiles = (HeadTiles.make(encoding, grid, plane, group, maps) for group in groups)
+    result = reduce(jnp.add, (_attend_group(tiles, tokens, options, dtype) for tiles in head_tiles))
     return result.reshape(batch, *grid.queries, result.shape[-1])
 
 
@@ -105,9 +105,9 @@ def work(
         tile_work(plane, group.reach, len(group.heads), batch, width, group.sizes)
         for group in plan_groups(windows, plane, batch, width)
     ]
-    total = Work(*(sum(parts) for parts in zip(*tiles, strict=True)))
+    total = Work(*(sum(numbers) for numbers in zip(*tiles, strict=True)))
     tokens = batch * math.prod(grid.queries)
-    maps = [part.size for part in (layer.value, layer.output) if part is not None]
+    maps = [array.size for array in (layer.value, layer.output) if array is not None]
     return total._replace(products=total.products + float(tokens * sum(maps)))
 
 
@@ -167,7 +167,7 @@ class HeadTiles(NamedTuple):
         if group.heads != tuple(range(heads)):
             chosen = np.array(group.heads)
             encoding = encoding.take_heads(group.heads)
-            maps = HeadMaps(*(None if part is None else part[chosen] for part in maps))
+            maps = HeadMaps(*(None if array is None else array[chosen] for array in maps))
         axes = [np.arange(low, high + 1) for low, high in group.reach]
         shifts = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
         own = []
@@ -201,7 +201,7 @@ def _attend_group(
     bands = []
     for down in rows:
         band = tile_keys(values, 1, down)
-        parts = []
+        blocks = []
         for across in columns:
             weights, indices = _tile_weights(tiles, down, across), "ijhvyux"
             if options.dropout is not None:
@@ -212,18 +212,20 @@ def _attend_group(
                 scale = jnp.moveaxis(scale[:, np.array(tiles.group.heads)], 1, 3)
                 weights, indices = weights[None] * scale, "bijhvyux"
             else:
-                alike = tuple(axis for axis, part in enumerate((down, across)) if part.alike)
+                alike = tuple(
+                    axis for axis, axis_tiles in enumerate((down, across)) if axis_tiles.alike
+                )
                 weights = weights.squeeze(alike)
                 indices = "".join("ij"[axis] for axis in (0, 1) if axis not in alike) + "hvyux"
             keys = tile_keys(band, 3, across)
             if maps.after is None:
-                part = multiply(f"{indices},bixjy{letters}->biujvf", weights, keys)
+                block = multiply(f"{indices},bixjy{letters}->biujvf", weights, keys)
             else:
-                part = multiply(f"{indices},bixjy{letters}->biujvhf", weights, keys)
-                part = multiply("biujvhf,hfo->biujvo", part, maps.after)
+                block = multiply(f"{indices},bixjy{letters}->biujvhf", weights, keys)
+                block = multiply("biujvhf,hfo->biujvo", block, maps.after)
             shape = down.number * down.size, across.number * across.size
-            parts.append(part.reshape(part.shape[0], *shape, part.shape[-1]))
-        bands.append(jnp.concatenate(parts, axis=2))
+            blocks.append(block.reshape(block.shape[0], *shape, block.shape[-1]))
+        bands.append(jnp.concatenate(blocks, axis=2))
     height, breadth = plane.queries
     return jnp.concatenate(bands, axis=1)[:, :height, :breadth]
 
@@ -254,11 +256,11 @@ def _tile_weights(
 
 def _tile_pairs(plane: TokenGrid, down: Tiles, across: Tiles) -> tuple[Array, Array]:
     """The flat positions of queries `[i, j, v, 1, u, 1]` and of keys `[i, j, 1, y, 1, x]`."""
-    found = []
+    indices = []
     for tiles in (down, across):
         first = tiles.start + tiles.size * np.arange(tiles.number)[:, None]
-        found.append((first + np.arange(tiles.size), first + tiles.first + np.arange(tiles.keys)))
-    (rows, row_keys), (columns, column_keys) = found
+        indices.append((first + np.arange(tiles.size), first + tiles.first + np.arange(tiles.keys)))
+    (rows, row_keys), (columns, column_keys) = indices
     queries = rows[:, None, None, None, :, None] * plane.queries[1]
     queries = queries + columns[None, :, :, None, None, None]
     keys = (row_keys + plane.ring[0][0])[:, None, None, None, None, :] * plane.keys[1]

@@ -156,4 +156,4 @@ def plane_tiles(
     """
     (height, breadth), (beside, above) = plane.queries, plane.ring
     rows = cut_tiles(height, beside, window[0], sizes[0])
-    return rows, cut_tiles(breadth, above, window[1], sizes[1], whole=True)
+    return rows, cut_tiles(breadth, above, window[1], sizes[1], together=True)

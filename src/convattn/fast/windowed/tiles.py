@@ -41,12 +41,12 @@ def cut_tiles(
     window: tuple[int, int],
     size: int,
     *,
-    whole: bool = False,
+    together: bool = False,
 ) -> list[Tiles]:
     """Cut an axis into tiles of `size` queries: the first border, the inner ones, the last border.
 
     Args:
-        whole: Leave all tiles together.
+        together: Leave all tiles together.
 
     >>> for tiles in cut_tiles(11, (0, 0), (-1, 1), 2): print(tiles)
     Tiles(start=0, size=2, number=1, first=0, keys=3, alike=True)
@@ -55,11 +55,11 @@ def cut_tiles(
     """
     low, high = window
     starts = range(0, queries, size)
-    inner = [
+    inside = [
         start + low >= -ring[0] and start + size - 1 + high < queries + ring[1] for start in starts
     ]
-    before = inner.index(True) if any(inner) else len(inner)
-    ends = [0, len(inner)] if whole else [0, before, before + sum(inner), len(inner)]
+    before = inside.index(True) if any(inside) else len(inside)
+    ends = [0, len(inside)] if together else [0, before, before + sum(inside), len(inside)]
     tiles = []
     for begin, end in pairwise(ends):
         if begin == end:
@@ -69,7 +69,7 @@ def cut_tiles(
         if number == 1:
             first = min(max(first, 0), queries)
             stop = max(min(stop, queries), first)
-        alike = number == 1 or all(inner[begin:end])
+        alike = number == 1 or all(inside[begin:end])
         tiles.append(Tiles(start, size, number, first - start, stop - first, alike))
     return tiles
 
@@ -121,15 +121,15 @@ def tile_keys(tokens: Shaped[Array, "..."], axis: int, tiles: Tiles) -> Shaped[A
     stop = first + (tiles.number + repeats - 1) * step
     lower = min(max(first, 0), length)
     upper = max(min(stop, length), lower)
-    inner = lax.slice_in_dim(tokens, lower, upper, axis=axis)
+    padded = lax.slice_in_dim(tokens, lower, upper, axis=axis)
     widths = [(0, 0)] * tokens.ndim
     zeros = min(max(-first, 0), stop - first)
     widths[axis] = (zeros, stop - first - zeros - (upper - lower))
-    inner = jnp.pad(inner, widths)
+    padded = jnp.pad(padded, widths)
     before, after = tokens.shape[:axis], tokens.shape[axis + 1 :]
-    blocks = inner.reshape(*before, tiles.number + repeats - 1, step, *after)
-    parts = [
+    blocks = padded.reshape(*before, tiles.number + repeats - 1, step, *after)
+    slices = [
         lax.slice_in_dim(blocks, repeat, repeat + tiles.number, axis=axis)
         for repeat in range(repeats)
     ]
-    return lax.slice_in_dim(jnp.concatenate(parts, axis + 1), 0, tiles.keys, axis=axis + 1)
+    return lax.slice_in_dim(jnp.concatenate(slices, axis + 1), 0, tiles.keys, axis=axis + 1)

@@ -135,12 +135,12 @@ def _weight_bound(
     tiny, roundoff = float(limits.tiny), float(limits.eps) / 2
     floor = math.log(tiny)
     raised = module.maximum(scores, floor - depth)
-    kept = _log_sums(module.where(inside, scores, -module.inf), grid, running)
+    inside_sum = _log_sums(module.where(inside, scores, -module.inf), grid, running)
     skipped = _log_sums(module.where(inside, -module.inf, raised), grid, running)
     steps = sum(len(shifts) + 1 for shifts in grid.shift_ranges) + 3
     spread = depth - floor + math.log(inside[0].size) + 16
     error = 2 * steps * roundoff * spread * (1 + steps * roundoff)
-    weight = module.exp(skipped - module.logaddexp(skipped, kept) + error) + 2 * tiny
+    weight = module.exp(skipped - module.logaddexp(skipped, inside_sum) + error) + 2 * tiny
     return module.where(skipped == -module.inf, 0, weight).max(axis=axes)
 
 
@@ -230,13 +230,13 @@ def _smallest_window(scores: Float[np.ndarray, "*shifts"], grid: TokenGrid, limi
     return window
 
 
-def largest_ratio(parts: Float[np.ndarray, "*q"], totals: Float[np.ndarray, "*q"]) -> float:
+def largest_ratio(addends: Float[np.ndarray, "*q"], totals: Float[np.ndarray, "*q"]) -> float:
     """The largest e^part/e^total; infinite if it is no number.
 
     >>> largest_ratio(np.array([-np.inf, 0.0]), np.array([0.0, 0.0]))
     1.0
     """
-    ratio = float(np.exp(parts - totals).max())
+    ratio = float(np.exp(addends - totals).max())
     return math.inf if math.isnan(ratio) else ratio
 
 
