@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from nnx.vision_transformer.usual_parameters import (
     first_tokens,
     images_between,
-    seen_distances,
-    seen_leaks,
+    measured_distances,
+    measured_leaks,
     usual_parameters,
 )
 
@@ -64,7 +64,7 @@ def test_no_image_is_further_than_enclosed(
     how = {"kernel": kernel, "kernel_size": size}
     if kernel == "given":
         how = {"kernel": [low_rank(rng, size, 9, min(2, size[0] * size[1]), 3) for _ in range(2)]}
-    found = convolutional(
+    start = convolutional(
         usual,
         heads=4,
         image_range=RANGE,
@@ -75,34 +75,34 @@ def test_no_image_is_further_than_enclosed(
         seed=seed,
         **how,
     )
-    enclosed = np.array([layer.leak for layer in found.layers])
+    enclosed = np.array([layer.leak for layer in start.layers])
     assert enclosed[0] <= leak
     assert not every_layer or (enclosed <= leak).all()
     images = images_between(*RANGE, grid, PATCH, seed)
     # both sides round in float64, so far as the largest score has digits
-    assert (seen_leaks(found.parameters, found, images) <= enclosed + 1e-9).all()
-    distances, sizes = seen_distances(found.parameters, found, images)
-    assert (distances <= [layer.distance + 1e-9 for layer in found.layers]).all()
-    assert (sizes <= [layer.largest + 1e-9 for layer in found.layers]).all()
+    assert (measured_leaks(start.parameters, start, images) <= enclosed + 1e-9).all()
+    distances, sizes = measured_distances(start.parameters, start, images)
+    assert (distances <= [layer.distance + 1e-9 for layer in start.layers]).all()
+    assert (sizes <= [layer.largest + 1e-9 for layer in start.layers]).all()
 
 
 def test_the_enclosure_is_not_far_from_what_is_seen():
     """Positions that are large beside the content leave little room between the two."""
     usual = usual_parameters(grid=GRID)
-    found = convolutional(usual, kernel_size=3, position_norm=1000.0, **HEADS)
-    seen = seen_leaks(found.parameters, found, images_between(*RANGE, GRID, PATCH, 0))
-    assert (seen > 0.9 * np.array([layer.leak for layer in found.layers])).all()
+    start = convolutional(usual, kernel_size=3, position_norm=1000.0, **HEADS)
+    measured = measured_leaks(start.parameters, start, images_between(*RANGE, GRID, PATCH, 0))
+    assert (measured > 0.9 * np.array([layer.leak for layer in start.layers])).all()
 
 
 @pytest.mark.parametrize("part", ["pos_embed", "blocks.0.attn.qkv.weight"])
 def test_parameters_that_were_changed_leak_more(part):
     """What the property test would not see if it looked at nothing."""
-    found = convolutional(usual_parameters(grid=GRID), **HEADS)
+    start = convolutional(usual_parameters(grid=GRID), **HEADS)
     images = images_between(*RANGE, GRID, PATCH, 0)
-    changed = dict(found.parameters) | {part: found.parameters[part] / 4}
-    seen = seen_leaks(changed, found, images)
-    assert seen[0] > 1.5 * found.layers[0].leak
-    assert seen_distances(changed, found, images)[0][0] > found.layers[0].distance / 2
+    changed = dict(start.parameters) | {part: start.parameters[part] / 4}
+    measured = measured_leaks(changed, start, images)
+    assert measured[0] > 1.5 * start.layers[0].leak
+    assert measured_distances(changed, start, images)[0][0] > start.layers[0].distance / 2
 
 
 def test_the_border_of_the_first_layer_is_zero_padding():
@@ -110,11 +110,11 @@ def test_the_border_of_the_first_layer_is_zero_padding():
     rng = np.random.default_rng(0)
     kernel = low_rank(rng, (3, 3), 24, 4, 8)
     usual = usual_parameters(grid=GRID)
-    found = convolutional(usual, [kernel, kernel], leak=1e-12, **HEADS)
-    assert found.border == "class"
-    assert found.layers[0].distance < 1e-4 * found.layers[0].largest  # float32 of V and O
+    start = convolutional(usual, [kernel, kernel], leak=1e-12, **HEADS)
+    assert start.border == "class"
+    assert start.layers[0].distance < 1e-4 * start.layers[0].largest  # float32 of V and O
     images = images_between(*RANGE, GRID, PATCH, 0)
-    model = read_transformer(WeightsFile("model", found.parameters, {}), 4)
+    model = read_transformer(WeightsFile("model", start.parameters, {}), 4)
     normal = normalised(first_tokens(model, images), model.blocks[0], "norm1", model.epsilon)
     bias = model.blocks[0]["norm1.bias"][:-CHANNELS]
     assert np.allclose(normal[:, 0, :-CHANNELS], bias)
@@ -122,24 +122,26 @@ def test_the_border_of_the_first_layer_is_zero_padding():
 
 def test_what_is_kept_and_what_is_set():
     usual = usual_parameters(grid=GRID)
-    found = convolutional(usual, **HEADS).parameters
-    assert found.keys() == usual.keys()
-    assert all(found[n].shape == a.shape and found[n].dtype == a.dtype for n, a in usual.items())
+    parameters = convolutional(usual, **HEADS).parameters
+    assert parameters.keys() == usual.keys()
+    assert all(
+        parameters[n].shape == a.shape and parameters[n].dtype == a.dtype for n, a in usual.items()
+    )
     for name in ("norm.weight", "blocks.0.mlp.fc1.weight", "blocks.1.norm2.bias"):
-        assert np.array_equal(found[name], usual[name])
+        assert np.array_equal(parameters[name], usual[name])
     for name in ("patch_embed.proj.weight", "blocks.0.mlp.fc2.weight", "blocks.1.mlp.fc2.bias"):
-        assert np.array_equal(found[name][:-CHANNELS], usual[name][:-CHANNELS])
-        assert not found[name][-CHANNELS:].any()
-    query = found["blocks.0.attn.qkv.weight"][:32].reshape(4, 8, 32)
-    kept = usual["blocks.0.attn.qkv.weight"][:32].reshape(4, 8, 32)
-    assert np.array_equal(query[:, 5:, :-CHANNELS], kept[:, 5:, :-CHANNELS])
+        assert np.array_equal(parameters[name][:-CHANNELS], usual[name][:-CHANNELS])
+        assert not parameters[name][-CHANNELS:].any()
+    query = parameters["blocks.0.attn.qkv.weight"][:32].reshape(4, 8, 32)
+    original = usual["blocks.0.attn.qkv.weight"][:32].reshape(4, 8, 32)
+    assert np.array_equal(query[:, 5:, :-CHANNELS], original[:, 5:, :-CHANNELS])
 
 
 def test_depthwise_kernels_take_a_head_for_each_part_of_a_tap():
     kernel = np.zeros((3, 3, 1, 16))
     kernel[0, 0], kernel[2, 1] = 1, np.arange(16)
-    found = convolutional(usual_parameters(grid=GRID), kernel, **HEADS)
-    layer = found.layers[0]
+    start = convolutional(usual_parameters(grid=GRID), kernel, **HEADS)
+    layer = start.layers[0]
     assert (layer.heads, layer.wanted) == (4, 4)  # ranks 16 and 15, heads of dimension 8
     assert sorted(layer.shifts) == [(-1, -1), (-1, -1), (1, 0), (1, 0)]
     assert np.array_equal(layer.kernel[2, 1, :16, :16], np.diag(np.arange(16.0)))
@@ -151,22 +153,24 @@ def test_an_approximation_keeps_the_largest_parts_and_says_how_far_it_is():
     usual = usual_parameters(grid=GRID)
     with pytest.raises(ValueError, match=r"takes 9 heads of dimension 8, but the model has 4"):
         convolutional(usual, kernel, **HEADS)
-    found = convolutional(usual, kernel, approximate=True, leak=1e-9, **HEADS)
-    layer = found.layers[0]
+    start = convolutional(usual, kernel, approximate=True, leak=1e-9, **HEADS)
+    layer = start.layers[0]
     norms = np.linalg.norm(kernel, axis=(2, 3))
-    kept = {
+    largest = {
         tuple(int(at) - 1 for at in place)
         for place in np.argwhere(norms > np.sort(norms.ravel())[4])
     }
-    assert {*layer.shifts} == kept
+    assert {*layer.shifts} == largest
     assert (layer.heads, layer.wanted) == (4, 9)
-    distances, _ = seen_distances(found.parameters, found, images_between(*RANGE, GRID, PATCH, 0))
+    distances, _ = measured_distances(
+        start.parameters, start, images_between(*RANGE, GRID, PATCH, 0)
+    )
     assert 0 < distances[0] <= layer.distance
 
 
 def test_sufficient_heads_are_those_of_any_kernel():
-    found = convolutional(usual_parameters(grid=GRID), **HEADS)
-    assert found.sufficient == 9 * 3  # nine taps of 24 channels in heads of eight
+    start = convolutional(usual_parameters(grid=GRID), **HEADS)
+    assert start.sufficient == 9 * 3  # nine taps of 24 channels in heads of eight
 
 
 @pytest.mark.slow
@@ -177,17 +181,17 @@ def test_drawn_offsets_are_different_and_follow_the_seed():
     assert [layer.shifts for layer in one.layers] != [layer.shifts for layer in other.layers]
     assert all(len({*layer.shifts}) == 4 for layer in one.layers)
     many = usual_parameters(width=60, grid=GRID)
-    found = convolutional(many, **(HEADS | {"heads": 12}))
-    assert len({*found.layers[0].shifts}) == 9  # all offsets, three of them twice
-    assert found.layers[0].heads == 11  # 52 channels in blocks of 5: the twelfth has none
+    start = convolutional(many, **(HEADS | {"heads": 12}))
+    assert len({*start.layers[0].shifts}) == 9  # all offsets, three of them twice
+    assert start.layers[0].heads == 11  # 52 channels in blocks of 5: the twelfth has none
 
 
 def test_names_of_hugging_face():
     usual = hugging_face(usual_parameters(grid=GRID))
-    found = convolutional(usual, **HEADS)
-    assert found.parameters.keys() == usual.keys()
+    start = convolutional(usual, **HEADS)
+    assert start.parameters.keys() == usual.keys()
     same = convolutional(usual_parameters(grid=GRID), **HEADS)
-    assert found.layers[0].shifts == same.layers[0].shifts
+    assert start.layers[0].shifts == same.layers[0].shifts
 
 
 TO_TORCHVISION = {
@@ -204,9 +208,9 @@ def test_names_of_torchvision():
     same = convolutional(usual, **HEADS)
     for old, new in TO_TORCHVISION.items():
         usual = {re.sub(old, new, name): array for name, array in usual.items()}
-    found = convolutional(usual, **HEADS)
-    assert found.parameters.keys() == usual.keys()
-    for one, other in zip(found.parameters.values(), same.parameters.values(), strict=True):
+    start = convolutional(usual, **HEADS)
+    assert start.parameters.keys() == usual.keys()
+    for one, other in zip(start.parameters.values(), same.parameters.values(), strict=True):
         assert_equal(one, other)
 
 
@@ -267,9 +271,9 @@ def test_parameters_that_are_refused(unchecked):
     usual = usual_parameters(grid=GRID)
     with pytest.raises(ValueError, match="parameters is list"):
         convolutional([1], **HEADS)
-    whole = usual | {"patch_embed.proj.weight": np.ones((32, 3, 2, 2), int)}
+    integers = usual | {"patch_embed.proj.weight": np.ones((32, 3, 2, 2), int)}
     with pytest.raises(ValueError, match=r"patch_embed\.proj\.weight\.dtype=int64"):
-        convolutional(whole, **HEADS)
+        convolutional(integers, **HEADS)
     large = {name: array * 1e31 for name, array in usual.items()}
     with pytest.raises(ValueError, match=r"has entries of 1e\+30 or more"):
         convolutional(large, **HEADS)
@@ -283,31 +287,31 @@ def test_a_leak_that_rounding_makes_larger_is_not_returned(monkeypatch):
     usual = usual_parameters(grid=GRID, dtype=np.float16)
     assert convolutional(usual, **HEADS).layers[0].leak <= 0.1
     monkeypatch.setattr(sys.modules[convolutional.__module__], "ATTEMPTS", 1)
-    asked = dict(HEADS) | {"kernel_size": 1}
+    options = dict(HEADS) | {"kernel_size": 1}
     with pytest.raises(ValueError, match="with scores rounded as the parameters are heads leak"):
-        [convolutional(usual, leak=leak, **asked) for leak in (0.1, 0.01, 1e-3, 1e-4, 1e-5)]
+        [convolutional(usual, leak=leak, **options) for leak in (0.1, 0.01, 1e-3, 1e-4, 1e-5)]
 
 
 def test_the_smallest_leak_is_no_distance_of_zero():
     """Squares of such leaks are zero in float64."""
-    found = convolutional(usual_parameters(grid=GRID), **(HEADS | {"leak": 1e-170}))
-    assert found.layers[0].leak <= 1e-170
-    assert found.layers[0].distance >= found.layers[0].leak > 0
+    start = convolutional(usual_parameters(grid=GRID), **(HEADS | {"leak": 1e-170}))
+    assert start.layers[0].leak <= 1e-170
+    assert start.layers[0].distance >= start.layers[0].leak > 0
 
 
 def test_the_parameters_that_are_returned_are_copies():
     usual = usual_parameters(grid=GRID)
-    found = convolutional(usual, **HEADS).parameters
-    assert not any(np.shares_memory(found[name], array) for name, array in usual.items())
+    parameters = convolutional(usual, **HEADS).parameters
+    assert not any(np.shares_memory(parameters[name], array) for name, array in usual.items())
 
 
 @pytest.mark.parametrize("size", [3, 5])
 def test_the_usual_norm_of_positions_serves_every_layer_at_an_edge(size):
     alone = usual_parameters(grid=(6, 6), before=())
     how = {"heads": 4, "image_range": RANGE, "kernel_size": size}
-    found = convolutional(alone, every_layer=True, **how)
-    assert found.border == "edge"
-    assert max(layer.leak for layer in found.layers) <= 0.1
+    start = convolutional(alone, every_layer=True, **how)
+    assert start.border == "edge"
+    assert max(layer.leak for layer in start.layers) <= 0.1
 
 
 def test_networks_that_are_refused():

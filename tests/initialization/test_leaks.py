@@ -6,7 +6,13 @@ from itertools import product
 import numpy as np
 import pytest
 
-from convattn.initialization.leaks import Deviations, deviations, held_by, leaks, stored_leaks
+from convattn.initialization.leaks import (
+    Deviations,
+    deviations,
+    leaks,
+    position_norms,
+    stored_leaks,
+)
 from convattn.initialization.positions import CHANNELS, PositionCode
 from convattn.networks.vision_transformer.state_dicts import VisionTransformer
 
@@ -29,7 +35,7 @@ def assert_just_above(bound: float, square: Fraction) -> None:
 def test_norms_of_stored_tokens_are_enclosed() -> None:
     """The least without the mean, the largest with it, in exact fractions."""
     tokens = np.array([[3.0, -1.0], [5.0, -4.0], [0.25, -4.0]])
-    enclosed = held_by(tokens)
+    enclosed = position_norms(tokens)
     assert_just_below(enclosed.least, squares([2, -2]))
     assert_just_above(enclosed.most, squares([5, -4]))
     assert enclosed.leaning == 3.75
@@ -83,7 +89,7 @@ def small_block(seed: int):
 def test_the_leak_of_a_block_is_that_of_its_formula(seed: int) -> None:
     """Loops over queries and keys; 2⁻⁴⁰ of the absolute terms is seen, as 10⁻¹³ is less."""
     model, code, block = small_block(seed)
-    found = stored_leaks(model, code, block, ((0, 0),), CONTENT)
+    actual = stored_leaks(model, code, block, ((0, 0),), CONTENT)
     stored, width = model.positions[:, BEFORE:], BEFORE + CHANNELS
     query, key = (block[f"{part}.weight"][:, BEFORE:] for part in ("query", "key"))
     mean = (BEFORE**0.5 * CONTENT + max(abs(sum(row)) for row in stored)) / width
@@ -98,9 +104,9 @@ def test_the_leak_of_a_block_is_that_of_its_formula(seed: int) -> None:
         for k, sign in ((at, -1), (1 - at, 1)):
             score = slack = absolute = 0.0
             for q_row, k_row in zip(query, key, strict=True):
-                seen = sum(a * b for a, b in zip(stored[at], q_row, strict=True))
+                component = sum(a * b for a, b in zip(stored[at], q_row, strict=True))
                 met = sum(a * b for a, b in zip(stored[k], k_row, strict=True))
-                score += seen * met
+                score += component * met
                 absolute += sum(abs(stored[at] * q_row)) * sum(abs(stored[k] * k_row))
             sums = [sum(part.T) for part in (query, key)]
             slack = mean * abs(sum((query @ stored[at]) * sums[1]))
@@ -111,7 +117,7 @@ def test_the_leak_of_a_block_is_that_of_its_formula(seed: int) -> None:
         ahead = max((other - target) / low, (other - target) / high)
         total = np.exp(ahead) * up
         worst = max(worst, total / (1 + total))
-    assert found.item() == pytest.approx(worst, rel=1e-13, abs=0)
+    assert actual.item() == pytest.approx(worst, rel=1e-13, abs=0)
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -8,8 +8,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from nnx.vision_transformer.usual_parameters import (
     images_between,
-    seen_distances,
-    seen_leaks,
+    measured_distances,
+    measured_leaks,
     targets,
     usual_parameters,
     walk,
@@ -51,10 +51,10 @@ def test_the_lead_is_that_of_all_queries_and_keys(rotary, grid, seed):
     amplitudes, lead, least = largest_lead(rotary, grid, reach)
     leads, lowest = [], []
     for shift in np.ndindex(2 * reach[0] + 1, 2 * reach[1] + 1):
-        wanted = shift[0] - reach[0], shift[1] - reach[1]
-        at = targets("edge", grid, wanted, 0)
+        target = shift[0] - reach[0], shift[1] - reach[1]
+        at = targets("edge", grid, target, 0)
         keys = np.array(list(np.ndindex(*grid)))
-        steps = keys[None] - keys[:, None] - np.array(wanted)
+        steps = keys[None] - keys[:, None] - np.array(target)
         waves = np.cos(2 * np.pi * steps @ rotary.turns.T)
         rows = np.arange(len(at))
         gaps = waves[rows, at][:, None] - waves
@@ -92,7 +92,7 @@ def test_no_image_is_further_than_enclosed(
     """Nor one that is far out of the range."""
     size = tuple(min(k, n) for k, n in zip(size, grid, strict=True))
     make = usual_parameters if added else parameters
-    found = convolutional(
+    start = convolutional(
         make(grid=grid, before=tokens_before, seed=seed),
         kernel,
         heads=4,
@@ -104,27 +104,27 @@ def test_no_image_is_further_than_enclosed(
         every_layer=every_layer,
         seed=seed,
     )
-    enclosed = np.array([layer.leak for layer in found.layers])
+    enclosed = np.array([layer.leak for layer in start.layers])
     sure = enclosed if every_layer or not tokens_before else enclosed[:1]
     assert (sure <= leak * (1 + 1e-3)).all()  # the biases are rounded to float32
-    assert found.border == "edge"
+    assert start.border == "edge"
     images = images_between(*RANGE, grid, PATCH, seed)
     images = np.concatenate([images, WILD * images])
     # both sides round in float64, so far as the largest score has digits
-    assert (seen_leaks(found.parameters, found, images, rotary) <= enclosed + 1e-9).all()
-    distances, sizes = seen_distances(found.parameters, found, images, rotary)
-    assert (distances <= [layer.distance + 1e-9 for layer in found.layers]).all()
-    assert (sizes <= [layer.largest + 1e-9 for layer in found.layers]).all()
+    assert (measured_leaks(start.parameters, start, images, rotary) <= enclosed + 1e-9).all()
+    distances, sizes = measured_distances(start.parameters, start, images, rotary)
+    assert (distances <= [layer.distance + 1e-9 for layer in start.layers]).all()
+    assert (sizes <= [layer.largest + 1e-9 for layer in start.layers]).all()
 
 
 @pytest.mark.parametrize("before", [(), ("cls_token",)])
 def test_the_leak_is_what_was_asked_for(before):
     """Scores read no token, so that the leak of the grid's keys is the same for all images."""
-    found = convolutional(parameters(before=before), **OPTIONS, leak=0.01, every_layer=True)
+    start = convolutional(parameters(before=before), **OPTIONS, leak=0.01, every_layer=True)
     images = images_between(*RANGE, GRID, PATCH, 0)
-    seen = seen_leaks(found.parameters, found, images, SLOW)
-    assert (seen > 0.009).all()
-    assert (seen < 0.01 * (1 + 1e-5)).all()
+    measured = measured_leaks(start.parameters, start, images, SLOW)
+    assert (measured > 0.009).all()
+    assert (measured < 0.01 * (1 + 1e-5)).all()
 
 
 @pytest.mark.slow
@@ -139,53 +139,55 @@ def test_the_leak_is_what_was_asked_for(before):
     ids=["layout", "axes", "half", "sign"],
 )
 def test_networks_that_turn_otherwise_leak_more(changed):
-    found = convolutional(parameters(before=()), **OPTIONS)
+    start = convolutional(parameters(before=()), **OPTIONS)
     images = images_between(*RANGE, GRID, PATCH, 0)
     other = replace(SLOW, **changed)
-    assert seen_leaks(found.parameters, found, images, other)[0] > 2 * found.layers[0].leak
-    assert seen_distances(found.parameters, found, images, other)[0][0] > found.layers[0].distance
+    assert measured_leaks(start.parameters, start, images, other)[0] > 2 * start.layers[0].leak
+    assert (
+        measured_distances(start.parameters, start, images, other)[0][0] > start.layers[0].distance
+    )
 
 
 @pytest.mark.parametrize("part", ["cls_token", "blocks.0.attn.qkv.weight"])
 def test_a_class_token_like_the_others_is_looked_at(part):
     """What tells it apart, planted as zero."""
-    found = convolutional(parameters(), **OPTIONS)
-    changed = {name: array.copy() for name, array in found.parameters.items()}
+    start = convolutional(parameters(), **OPTIONS)
+    changed = {name: array.copy() for name, array in start.parameters.items()}
     changed[part][..., -2:] = 0
     images = images_between(*RANGE, GRID, PATCH, 0)
-    assert seen_leaks(changed, found, images, SLOW)[0] > 2 * found.layers[0].leak
+    assert measured_leaks(changed, start, images, SLOW)[0] > 2 * start.layers[0].leak
 
 
 def test_an_origin_elsewhere_lets_the_class_token_in():
     """Two pairs of half a turn over the grid: where angles start is what matters."""
     turns = np.array([[0.12, 0], [0, 0.1], [0.12, 0], [0, 0.1]])
     rotary = Rotary(turns)
-    found = convolutional(parameters(), **(OPTIONS | {"rotary": rotary}))
+    start = convolutional(parameters(), **(OPTIONS | {"rotary": rotary}))
     images = images_between(*RANGE, GRID, PATCH, 0)
-    assert seen_leaks(found.parameters, found, images, rotary)[0] <= found.layers[0].leak
+    assert measured_leaks(start.parameters, start, images, rotary)[0] <= start.layers[0].leak
     other = replace(rotary, origin=(4.0, 5.0))
-    assert seen_leaks(found.parameters, found, images, other)[0] > 2 * found.layers[0].leak
+    assert measured_leaks(start.parameters, start, images, other)[0] > 2 * start.layers[0].leak
 
 
 def test_the_class_token_of_the_first_layer_attends_to_all_alike():
-    found = convolutional(parameters(), **OPTIONS)
+    start = convolutional(parameters(), **OPTIONS)
     images = images_between(*RANGE, GRID, PATCH, 0)
-    _, _, _, attention = next(walk(found.parameters, found, images, SLOW))
+    _, _, _, attention = next(walk(start.parameters, start, images, SLOW))
     count = attention.shape[-1]
     assert np.abs(attention[:, :, 0] - 1 / count).max() < 1e-4  # float32 of a query that cancels
 
 
 def test_added_positions_are_kept():
     usual = usual_parameters(grid=GRID)
-    found = convolutional(usual, **OPTIONS).parameters
-    assert np.array_equal(found["pos_embed"][..., :-2], usual["pos_embed"][..., :-2])
-    assert not found["pos_embed"][..., -2:].any()
+    start = convolutional(usual, **OPTIONS).parameters
+    assert np.array_equal(start["pos_embed"][..., :-2], usual["pos_embed"][..., :-2])
+    assert not start["pos_embed"][..., -2:].any()
     alone = usual_parameters(grid=GRID, before=())
-    found = convolutional(alone, **OPTIONS).parameters
+    start = convolutional(alone, **OPTIONS).parameters
     for name in ("pos_embed", "patch_embed.proj.weight", "blocks.0.mlp.fc2.weight"):
-        assert np.array_equal(found[name], alone[name])
-    assert found["blocks.0.attn.qkv.weight"].shape == (96, 32)
-    assert not found["blocks.0.attn.qkv.weight"][32:64].any()
+        assert np.array_equal(start[name], alone[name])
+    assert start["blocks.0.attn.qkv.weight"].shape == (96, 32)
+    assert not start["blocks.0.attn.qkv.weight"][32:64].any()
 
 
 def test_frequencies_of_dinov3_are_those_of_its_coordinates():
@@ -199,8 +201,10 @@ def test_frequencies_of_dinov3_are_those_of_its_coordinates():
         origin=((1 - grid[0]) / 2, (1 - grid[1]) / 2),
     )
     rows, columns = (2 * (np.arange(n) + 0.5) / n - 1 for n in grid)
-    wanted = [2 * np.pi * at / period for at in (rows[4], columns[7]) for period in (1, base**0.5)]
-    assert np.allclose(rotary.tokens(grid)[4 * 8 + 7], np.exp(1j * np.array(wanted)))
+    expected = [
+        2 * np.pi * at / period for at in (rows[4], columns[7]) for period in (1, base**0.5)
+    ]
+    assert np.allclose(rotary.tokens(grid)[4 * 8 + 7], np.exp(1j * np.array(expected)))
 
 
 FAST = Rotary(np.array([[0.5, 0.0], [0.0, 0.5], [0.5, 0.5], [0.25, 0.0]]))
@@ -226,8 +230,8 @@ def test_a_class_token_takes_a_slow_pair():
     """Whole turns are told apart without the edge, but half turns hide no class token."""
     dyadic = Rotary(np.array([[0.5, 0.0], [0.25, 0.0], [0.0, 0.5], [0.0, 0.25]]))
     sizes = {"image_size": (8, 8), "kernel_size": 1, "rotary": dyadic}
-    found = convolutional(parameters(before=()), **(OPTIONS | sizes))
-    assert found.layers[0].leak < 0.11
+    start = convolutional(parameters(before=()), **(OPTIONS | sizes))
+    assert start.layers[0].leak < 0.11
     with pytest.raises(ValueError, match=r"about half a turn or more over the grid of 4 × 4"):
         convolutional(parameters(), **(OPTIONS | sizes))
 

@@ -37,28 +37,34 @@ def timm():
 
 def test_the_first_layer_of_timms_network_is_the_convolution(timm):
     network = timm.create_model("vit_tiny_patch16_224").eval()
-    found = convolutional(network.state_dict(), "filters", image_range=RANGE)
-    arrays = {name: torch.from_numpy(array) for name, array in found.parameters.items()}
+    initialization = convolutional(network.state_dict(), "filters", image_range=RANGE)
+    arrays = {name: torch.from_numpy(array) for name, array in initialization.parameters.items()}
     network.load_state_dict(arrays)
     rng = np.random.default_rng(0)
     images = rng.uniform(*RANGE, (2, 3, 224, 224)).astype(np.float32)
     images[1, :, :100] = RANGE[1]
-    seen = {}
+    activations = {}
     block = network.blocks[0]
-    block.norm1.register_forward_hook(lambda module, given, output: seen.update(normal=output))
-    block.attn.register_forward_hook(lambda module, given, output: seen.update(branch=output))
+    block.norm1.register_forward_hook(
+        lambda module, inputs, output: activations.update(normal=output)
+    )
+    block.attn.register_forward_hook(
+        lambda module, inputs, output: activations.update(branch=output)
+    )
     with torch.no_grad():
         network(torch.from_numpy(images))
-    start, channels = found.layers[0], block.norm1.normalized_shape[0] - CHANNELS
-    tokens = seen["normal"][:, 1:, :channels].reshape(2, 14, 14, channels).permute(0, 3, 1, 2)
+    start, channels = initialization.layers[0], block.norm1.normalized_shape[0] - CHANNELS
+    tokens = (
+        activations["normal"][:, 1:, :channels].reshape(2, 14, 14, channels).permute(0, 3, 1, 2)
+    )
     kernel = torch.from_numpy(start.kernel.astype(np.float32)).permute(3, 2, 0, 1)
-    wanted = torch.nn.functional.conv2d(tokens, kernel, padding=1).permute(0, 2, 3, 1)
-    branch = seen["branch"][:, 1:, :channels].reshape(2, 14, 14, channels)
-    gap = (branch - wanted).norm(dim=-1).max().item()
+    expected = torch.nn.functional.conv2d(tokens, kernel, padding=1).permute(0, 2, 3, 1)
+    branch = activations["branch"][:, 1:, :channels].reshape(2, 14, 14, channels)
+    gap = (branch - expected).norm(dim=-1).max().item()
     assert 0 < gap <= start.distance
     assert start.distance < start.largest
     assert start.leak <= 0.1
-    assert not seen["branch"][..., channels:].any()
+    assert not activations["branch"][..., channels:].any()
 
 
 def turned(timm, options):
@@ -71,27 +77,31 @@ def turned(timm, options):
     return timm.models.eva.Eva(**(usual | options)).eval()
 
 
-def gaps(network, found):
+def gaps(network, initialization):
     """`[layers]`: how far each branch is from the convolution with the edge repeated."""
-    seen = [{} for _ in network.blocks]
-    for block, held in zip(network.blocks, seen, strict=True):
-        block.norm1.register_forward_hook(lambda *call, held=held: held.update(normal=call[-1]))
-        block.attn.register_forward_hook(lambda *call, held=held: held.update(branch=call[-1]))
+    activations = [{} for _ in network.blocks]
+    for block, recorded in zip(network.blocks, activations, strict=True):
+        block.norm1.register_forward_hook(
+            lambda *call, recorded=recorded: recorded.update(normal=call[-1])
+        )
+        block.attn.register_forward_hook(
+            lambda *call, recorded=recorded: recorded.update(branch=call[-1])
+        )
     images = np.random.default_rng(0).uniform(*RANGE, (3, 3, 24, 32)).astype(np.float32)
     images[1, :, :, :16] = 100 * RANGE[1]
     with torch.no_grad():
         network(torch.from_numpy(images))
     distances = []
-    for held, start in zip(seen, found.layers, strict=True):
+    for recorded, start in zip(activations, initialization.layers, strict=True):
         channels = start.kernel.shape[2]
         tokens, branch = (
-            held[part][:, network.num_prefix_tokens :, :channels].reshape(3, *GRID, channels)
+            recorded[part][:, network.num_prefix_tokens :, :channels].reshape(3, *GRID, channels)
             for part in ("normal", "branch")
         )
         kernel = torch.from_numpy(start.kernel.astype(np.float32)).permute(3, 2, 0, 1)
         padded = torch.nn.functional.pad(tokens.permute(0, 3, 1, 2), (1,) * 4, mode="replicate")
-        wanted = torch.nn.functional.conv2d(padded, kernel).permute(0, 2, 3, 1)
-        distances.append((branch - wanted).norm(dim=-1).max().item())
+        expected = torch.nn.functional.conv2d(padded, kernel).permute(0, 2, 3, 1)
+        distances.append((branch - expected).norm(dim=-1).max().item())
     return np.array(distances)
 
 
@@ -101,12 +111,12 @@ def test_timms_networks_with_rotary_positions_are_convolutions(timm, kind):
     options, rotary = TURNED[kind]
     network = turned(timm, options)
     how = {"heads": 3, "image_size": (24, 32), "every_layer": True, "leak": 1e-5}
-    found = convolutional(network.state_dict(), "filters", rotary=rotary, **how)
-    arrays = {name: torch.from_numpy(array) for name, array in found.parameters.items()}
+    initialization = convolutional(network.state_dict(), "filters", rotary=rotary, **how)
+    arrays = {name: torch.from_numpy(array) for name, array in initialization.parameters.items()}
     network.load_state_dict(arrays)
-    distances = np.array([layer.distance for layer in found.layers])
-    assert (gaps(network, found) <= distances).all()
-    assert (distances < 1e-3 * np.array([layer.largest for layer in found.layers])).all()
+    distances = np.array([layer.distance for layer in initialization.layers])
+    assert (gaps(network, initialization) <= distances).all()
+    assert (distances < 1e-3 * np.array([layer.largest for layer in initialization.layers])).all()
     wrong = Rotary(rotary.turns[::-1], rotary.layout, rotary.origin)
     other = convolutional(network.state_dict(), "filters", rotary=wrong, **how)
     network.load_state_dict({n: torch.from_numpy(a) for n, a in other.parameters.items()})

@@ -72,22 +72,22 @@ def truncated_normal(
         limit = 2 / DEVIATION
         return DEVIATION * truncnorm.rvs(-limit, limit, size=array.shape, random_state=rng)
 
-    def block(rng: np.random.Generator, held: Block, heads: int) -> Block:
-        made = {}
-        for name, array in held.items():
+    def block(rng: np.random.Generator, block: Block, heads: int) -> Block:
+        initialized = {}
+        for name, array in block.items():
             module, _, kind = name.partition(".")
             if kind == "bias" or module.startswith("norm"):
-                made[name] = np.full_like(array, float(kind == "weight"))
+                initialized[name] = np.full_like(array, float(kind == "weight"))
             else:
-                made[name] = normal(rng, array) if array.ndim == 2 else array
-        return made
+                initialized[name] = normal(rng, array) if array.ndim == 2 else array
+        return initialized
 
-    def whole(rng: np.random.Generator, model: VisionTransformer) -> VisionTransformer:
+    def stem(rng: np.random.Generator, model: VisionTransformer) -> VisionTransformer:
         positions = None if model.positions is None else normal(rng, model.positions)
         prefix = OTHERS * rng.normal(size=model.prefix.shape)
         return replace(model, positions=positions, prefix=prefix)
 
-    return _initialized(parameters, heads, seed, whole, block)
+    return _initialized(parameters, heads, seed, stem, block)
 
 
 def mimetic(
@@ -105,14 +105,14 @@ def mimetic(
     Source: Trockman and Kolter 2023 (arXiv:2305.09828).
     """
 
-    def block(rng: np.random.Generator, held: Block, heads: int) -> Block:
-        width, head_dim = held["query.weight"].shape[1], len(held["query.weight"]) // heads
+    def block(rng: np.random.Generator, block: Block, heads: int) -> Block:
+        width, head_dim = block["query.weight"].shape[1], len(block["query.weight"]) // heads
         queries, keys = [], []
         for _ in range(heads):
             left, right = _factored(_noisy(rng, width, SCORES, SCORES))
             queries.append(left[:, :head_dim].T)
             keys.append(right[:head_dim])
-        return _attention(rng, held, queries, keys)
+        return _attention(rng, block, queries, keys)
 
     return _initialized(parameters, heads, seed, lambda rng, model: model, block)
 
@@ -137,7 +137,7 @@ def impulse(
     """
     grids: list[tuple[tuple[int, int], np.ndarray]] = []
 
-    def whole(rng: np.random.Generator, model: VisionTransformer) -> VisionTransformer:
+    def stem(rng: np.random.Generator, model: VisionTransformer) -> VisionTransformer:
         if model.positions is None:
             raise ValueError(
                 "the parameters have no added positions (pos_embed, position_embeddings), but "
@@ -149,8 +149,8 @@ def impulse(
         grids.append((grid, positions[-grid[0] * grid[1] :]))
         return replace(model, positions=positions)
 
-    def block(rng: np.random.Generator, held: Block, heads: int) -> Block:
-        head_dim = len(held["query.weight"]) // heads
+    def block(rng: np.random.Generator, block: Block, heads: int) -> Block:
+        head_dim = len(block["query.weight"]) // heads
         grid, positions = grids[0]
         inverse = _inverse(positions, head_dim)
         queries, keys = [], []
@@ -160,25 +160,25 @@ def impulse(
             query, key = left[:, :head_dim].T, right[:head_dim]
             queries.append(QUERIES * query / np.linalg.norm(query))
             keys.append(QUERIES * key / np.linalg.norm(key))
-        return _attention(rng, held, queries, keys)
+        return _attention(rng, block, queries, keys)
 
-    return _initialized(parameters, heads, seed, whole, block)
+    return _initialized(parameters, heads, seed, stem, block)
 
 
 def _initialized(
     parameters: Parameters,
     heads: int | None,
     seed: int,
-    whole: Callable[[np.random.Generator, VisionTransformer], VisionTransformer],
+    stem: Callable[[np.random.Generator, VisionTransformer], VisionTransformer],
     block: Callable[[np.random.Generator, Block, int], Block],
 ) -> dict[str, np.ndarray]:
     """The parameters with a changed stem and changed blocks."""
     file = read_parameters(parameters)
     rng = np.random.default_rng(as_integer(seed, "seed", 0))
     model = read_transformer(file, None if heads is None else as_integer(heads, "heads"))
-    made = whole(rng, model)
-    blocks = tuple(block(rng, each, model.heads) for each in made.blocks)
-    return with_parts(file, replace(made, blocks=blocks))
+    changed = stem(rng, model)
+    blocks = tuple(block(rng, each, model.heads) for each in changed.blocks)
+    return with_parts(file, replace(changed, blocks=blocks))
 
 
 def _noisy(rng: np.random.Generator, size: int, noise: float, identity: float) -> Square:
@@ -194,17 +194,17 @@ def _factored(matrix: Square) -> tuple[Square, Square]:
 
 
 def _attention(
-    rng: np.random.Generator, held: Block, queries: list[np.ndarray], keys: list[np.ndarray]
+    rng: np.random.Generator, block: Block, queries: list[np.ndarray], keys: list[np.ndarray]
 ) -> Block:
     """The block with the scores of these heads, and W_V W_O near the negative identity."""
-    attended, width = held["value.weight"].shape
+    attended, width = block["value.weight"].shape
     if attended != width:
         raise ValueError(
             f"the heads have {attended} features in all, but expected {width}, the width: W_V and "
             "W_O are factored over all heads"
         )
     value, output = _factored(_noisy(rng, width, MAPS, -MAPS))
-    return dict(held) | {
+    return dict(block) | {
         "query.weight": np.concatenate(queries),
         "key.weight": np.concatenate(keys),
         "value.weight": value.T,
@@ -234,9 +234,9 @@ def _impulse_scores(
     """1000 at the key of an offset, where it is on the grid, and noise elsewhere."""
     row, column = np.divmod(np.arange(grid[0] * grid[1]), grid[1])
     at = row + tap // 3 - 1, column + tap % 3 - 1
-    there = (at[0] >= 0) & (at[0] < grid[0]) & (at[1] >= 0) & (at[1] < grid[1])
+    is_inside = (at[0] >= 0) & (at[0] < grid[0]) & (at[1] >= 0) & (at[1] < grid[1])
     peaks = np.zeros((len(row), len(row)))
-    peaks[np.flatnonzero(there), (at[0] * grid[1] + at[1])[there]] = PEAK
+    peaks[np.flatnonzero(is_inside), (at[0] * grid[1] + at[1])[is_inside]] = PEAK
     limit = 2 / NOISE_DEVIATION
     noise = NOISE_DEVIATION * truncnorm.rvs(-limit, limit, size=peaks.shape, random_state=rng)
     return np.where(peaks > 0, peaks, NOISE * noise)

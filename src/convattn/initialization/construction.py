@@ -1,6 +1,6 @@
 """The parameters of a network whose attention layers are given filters.
 
-The last channels of a token are set apart for positions, and hold nothing else ever: the patch
+The last channels of a token are reserved for positions, and hold nothing else ever: the patch
 projection and both sublayers of a block write zero there. What stands in them, and what queries and
 keys make of it, is different for networks with added positions (`AddedPositions`) and with rotary
 ones (`rotary.py`).
@@ -16,11 +16,11 @@ from jaxtyping import Float, Int
 
 from convattn.initialization.filters import Filters
 from convattn.initialization.leaks import (
-    Held,
+    PositionNorms,
     deviations,
-    held_by,
-    laid_tokens,
     largest_ratio,
+    position_channels,
+    position_norms,
     sharpest_needed,
     stored_leaks,
 )
@@ -33,13 +33,13 @@ class Positions(ABC):
     """How the scores of a network come to depend on positions.
 
     Attributes:
-        norm: Of what is laid into the channels that are set apart.
+        norm: Of what is written to the reserved channels.
     """
 
     norm: float
 
     @abstractmethod
-    def held(self, model: VisionTransformer) -> Held:
+    def stored_norms(self, model: VisionTransformer) -> PositionNorms:
         """The norms of what the tokens of a stored network hold there."""
 
     @property
@@ -52,11 +52,11 @@ class Positions(ABC):
         return content
 
     @abstractmethod
-    def laid(self, model: VisionTransformer) -> VisionTransformer:
-        """The network with positions in the channels that are set apart."""
+    def with_positions(self, model: VisionTransformer) -> VisionTransformer:
+        """The network with positions in the reserved channels."""
 
     @abstractmethod
-    def scored(
+    def with_scores(
         self,
         model: VisionTransformer,
         block: Block,
@@ -67,7 +67,7 @@ class Positions(ABC):
         """A block without scores, with the least ones with which no head leaks more.
 
         Args:
-            model: With positions laid.
+            model: With positions in the reserved channels.
             shifts: Of each head.
             content: The largest norm of a token's other channels.
         """
@@ -87,7 +87,7 @@ class AddedPositions(Positions):
 
     Attributes:
         norm: 2ρ.
-        code: What is laid and read.
+        code: What is written and read.
     """
 
     code: PositionCode
@@ -97,35 +97,35 @@ class AddedPositions(Positions):
         ratio = largest_ratio(self.code, before)
         return content * max(1.0, (ratio - 1) ** -0.5)
 
-    def held(self, model: VisionTransformer) -> Held:
+    def stored_norms(self, model: VisionTransformer) -> PositionNorms:
         """Those of all tokens."""
-        return held_by(laid_tokens(model, self.code.grid))
+        return position_norms(position_channels(model, self.code.grid))
 
     @property
     def used(self) -> Int[np.ndarray, "features"]:
         """The first ones."""
         return np.arange(USED)
 
-    def laid(self, model: VisionTransformer) -> VisionTransformer:
+    def with_positions(self, model: VisionTransformer) -> VisionTransformer:
         """The network with the positions of the code in place of its own.
 
         What an image adds to the other channels stays as it is; the class token has zeros there if
         it is the border.
         """
-        before, place = len(model.prefix), slice(-CHANNELS, None)
-        laid = self.norm / 2 * self.code.features(before) @ basis().T
+        before, channels = len(model.prefix), slice(-CHANNELS, None)
+        vectors = self.norm / 2 * self.code.features(before) @ basis().T
         patch, patch_bias, prefix = model.patch.copy(), model.patch_bias.copy(), model.prefix.copy()
-        patch[place], patch_bias[place] = 0, 0
+        patch[channels], patch_bias[channels] = 0, 0
         if self.code.border == "class":
             prefix[0] = 0
-        prefix[:, place] = laid[:before]
+        prefix[:, channels] = vectors[:before]
         positions = np.zeros_like(model.positions)
-        positions[-len(laid[before:]) :, place] = laid[before:]
+        positions[-len(vectors[before:]) :, channels] = vectors[before:]
         return replace(
             model, patch=patch, patch_bias=patch_bias, prefix=prefix, positions=positions
         )
 
-    def scored(
+    def with_scores(
         self,
         model: VisionTransformer,
         block: Block,
@@ -134,18 +134,20 @@ class AddedPositions(Positions):
         leak: float,
     ) -> Block:
         """The block with the scores s/(σ_q σ_k), times the factor of `sharpest_needed`."""
-        made, width, before = dict(block), len(model.patch_bias), len(model.prefix)
-        found = deviations(width, model.epsilon, content, self.norm)
-        factor = sharpest_needed(self.code, list(dict.fromkeys(shifts)), before, found, leak)
+        changed, width, before = dict(block), len(model.patch_bias), len(model.prefix)
+        deviation_range = deviations(width, model.epsilon, content, self.norm)
+        factor = sharpest_needed(
+            self.code, list(dict.fromkeys(shifts)), before, deviation_range, leak
+        )
         head_dim = len(block["query.weight"]) // len(shifts)
         scale = math.sqrt(factor * math.sqrt(head_dim)) * 2 / self.norm
-        for part in ("query", "key"):
-            weight = made[f"{part}.weight"].reshape(len(shifts), head_dim, width).copy()
+        for name in ("query", "key"):
+            weight = changed[f"{name}.weight"].reshape(len(shifts), head_dim, width).copy()
             for head, shift in enumerate(shifts):
-                read = self.code.query(shift) if part == "query" else self.code.key()
+                read = self.code.query(shift) if name == "query" else self.code.key()
                 weight[head, :USED, -CHANNELS:] = scale * (basis() @ read).T
-            made[f"{part}.weight"] = weight.reshape(-1, width)
-        return made
+            changed[f"{name}.weight"] = weight.reshape(-1, width)
+        return changed
 
     def leaks(
         self, model: VisionTransformer, block: Block, shifts: Sequence[Shift], content: float
@@ -164,27 +166,29 @@ def with_filters(
     the attention's sum is 1.
     """
     pairs = zip(model.blocks, filters, strict=True)
-    return replace(model, blocks=tuple(_filtered(block, each, used) for block, each in pairs))
+    return replace(
+        model, blocks=tuple(_filtered(block, layer_filters, used) for block, layer_filters in pairs)
+    )
 
 
 def _filtered(block: Block, filters: Filters, used: Int[np.ndarray, "features"]) -> Block:
     heads, channels, head_dim = filters.values.shape
-    made = {name: array.copy() for name, array in block.items()}
-    width = made["query.weight"].shape[1]
-    query = made["query.weight"].reshape(heads, head_dim, width)
+    changed = {name: array.copy() for name, array in block.items()}
+    width = changed["query.weight"].shape[1]
+    query = changed["query.weight"].reshape(heads, head_dim, width)
     query[:, used], query[:, :, channels:] = 0, 0
     value, output = np.zeros((heads, head_dim, width)), np.zeros((width, heads, head_dim))
     value[:, :, :channels] = filters.values.swapaxes(1, 2)
     output[:channels] = np.moveaxis(filters.outputs, 2, 0)
-    made["key.weight"] = np.zeros_like(made["key.weight"])
-    made["value.weight"] = value.reshape(heads * head_dim, width)
-    made["output.weight"] = output.reshape(width, heads * head_dim)
-    for part in ("query", "key", "value"):
-        if f"{part}.bias" in made:
-            made[f"{part}.bias"][:] = 0
-    made["norm1.weight"][channels:], made["norm1.bias"][channels:] = 1, 0
-    if "scale1" in made:
-        made["scale1"][:] = 1
-    for part in ("output.bias", "fc2.weight", "fc2.bias"):
-        made[part][channels:] = 0
-    return made
+    changed["key.weight"] = np.zeros_like(changed["key.weight"])
+    changed["value.weight"] = value.reshape(heads * head_dim, width)
+    changed["output.weight"] = output.reshape(width, heads * head_dim)
+    for name in ("query", "key", "value"):
+        if f"{name}.bias" in changed:
+            changed[f"{name}.bias"][:] = 0
+    changed["norm1.weight"][channels:], changed["norm1.bias"][channels:] = 1, 0
+    if "scale1" in changed:
+        changed["scale1"][:] = 1
+    for name in ("output.bias", "fc2.weight", "fc2.bias"):
+        changed[name][channels:] = 0
+    return changed

@@ -11,9 +11,8 @@ of queries and keys (`rotary_positions.py`). The attention branch is
 up to the error that its leaks leave: Σ_h Σ_k A_h(q, k)(z_k - z_(q+δ_h)) V_h O_h. As |z_k - z_l| ≤
 2R (`streams.py`) it is at most 2R Σ_h leak_h |V_h O_h|, and at most 2R |S| √Σ leak_h², S the V_h
 O_h on top of each other. For a kernel that the heads are not, by rounding or under a budget, it is
-R Σ_δ |ΔW_δ| more. **Proof.** Nothing is ever written into the channels that are set apart, so they
-hold what they do in every layer; the rest is in `positions.py`, `leaks.py` and
-`rotary_positions.py`. ∎
+R Σ_δ |ΔW_δ| more. **Proof.** Nothing is ever written into the reserved channels, so they hold what
+they do in every layer; the rest is in `positions.py`, `leaks.py` and `rotary_positions.py`. ∎
 
 What is convolved is what the layer attends to: the normalised tokens, without those channels.
 
@@ -41,7 +40,7 @@ from convattn.initialization.filters import (
     read_kernels,
 )
 from convattn.initialization.layer_starts import Initialization, layer_starts
-from convattn.initialization.leaks import Held
+from convattn.initialization.leaks import PositionNorms
 from convattn.initialization.options import (
     read_parameters,
     require_border,
@@ -101,7 +100,7 @@ def convolutional(
         kernel: `"impulses"`: each head copies its channels from one offset, drawn at random;
             `"filters"`: each head has random maps; or HWIO arrays of tokens, for all layers or one
             for each, also depthwise `[K_1, K_2, 1, channels]`, of at most the width less the
-            channels that are set apart.
+            reserved channels.
         heads: Of each layer; None takes width / 64, as in ViT and DeiT.
         kernel_size: K of drawn offsets, 3 if not given.
         image_range: The least and the largest number that an image holds as the model takes it, one
@@ -148,13 +147,13 @@ def convolutional(
     ...     "blocks.0.mlp.fc1.weight": (48, 24), "blocks.0.mlp.fc1.bias": (48,),
     ...     "blocks.0.mlp.fc2.weight": (24, 48), "blocks.0.mlp.fc2.bias": (24,)}
     >>> usual = {name: 0.02 * rng.normal(size=shape) for name, shape in shapes.items()}
-    >>> found = convolutional(usual, heads=3)
-    >>> found.border, found.layers[0].leak < 0.101, len(set(found.layers[0].shifts))
+    >>> start = convolutional(usual, heads=3)
+    >>> start.border, start.layers[0].leak < 0.101, len(set(start.layers[0].shifts))
     ('class', True, 3)
     >>> turned = {name: array for name, array in usual.items() if name != "pos_embed"}
     >>> rotary = Rotary.axial(8, base=10.0)
-    >>> found = convolutional(turned, heads=3, rotary=rotary, image_size=16)
-    >>> found.border, found.layers[0].leak < 0.101, found.layers[0].kernel.shape
+    >>> start = convolutional(turned, heads=3, rotary=rotary, image_size=16)
+    >>> start.border, start.layers[0].leak < 0.101, start.layers[0].kernel.shape
     ('edge', True, (3, 3, 22, 22))
     """
     file = read_parameters(parameters)
@@ -180,22 +179,26 @@ def convolutional(
     else:
         positions = RotaryPositions.of(rotary, grid, reach, before)
     tokens, convolved = grid[0] * grid[1], budget.channels
-    patches, others = first_content(positions.laid(model), image_range, tokens, convolved)
+    patches, others = first_content(positions.with_positions(model), image_range, tokens, convolved)
 
     content = max(patches, others) if rotary is None else others
     largest_content = content or 1.0
     if position_norm is None and every_layer and border == "edge" and rotary is None:
-        start = _stored(with_filters(positions.laid(model), filters, positions.used), file)
-        largest_content = streams(start, filters, content, Held(0.0, 0.0, 0.0))[-1].content
+        start = _stored(
+            with_filters(positions.with_positions(model), filters, positions.used), file
+        )
+        largest_content = streams(start, filters, content, PositionNorms(0.0, 0.0, 0.0))[-1].content
     usual = positions.usual_norm(max(largest_content, patches), before)
     positions = replace(positions, norm=usual if position_norm is None else float(position_norm))
 
-    made = with_filters(positions.laid(model), filters, positions.used)
-    start = _stored(made, file)
-    found = streams(start, filters, content, positions.held(start))
-    arrays, leaks = _scored(made, file, positions, filters, found, leak, every_layer)
-    layers = layer_starts(filters, found, leaks)
-    channels = max(max(each.kernel.shape[2:]) for each in filters)
+    filtered = with_filters(positions.with_positions(model), filters, positions.used)
+    start = _stored(filtered, file)
+    layer_streams = streams(start, filters, content, positions.stored_norms(start))
+    arrays, leaks = _with_scores(
+        filtered, file, positions, filters, layer_streams, leak, every_layer
+    )
+    layers = layer_starts(filters, layer_streams, leaks)
+    channels = max(max(layer_filters.kernel.shape[2:]) for layer_filters in filters)
     counts = count_heads(
         largest, in_channels=channels, out_channels=channels, head_dim=head_dim, attention="shared"
     ).limit
@@ -203,23 +206,23 @@ def convolutional(
     return Initialization(arrays, layers, border, grid, head_dim, sufficient)
 
 
-def _arrays(made: VisionTransformer, file: WeightsFile) -> dict[str, np.ndarray]:
+def _arrays(model: VisionTransformer, file: WeightsFile) -> dict[str, np.ndarray]:
     """The state dict of a network, by the names and in the dtypes of the file."""
     with np.errstate(over="ignore"):
-        return require_fit(with_parts(file, made), file)
+        return require_fit(with_parts(file, model), file)
 
 
-def _stored(made: VisionTransformer, file: WeightsFile) -> VisionTransformer:
+def _stored(model: VisionTransformer, file: WeightsFile) -> VisionTransformer:
     """The network as its state dict holds it, rounded."""
-    return read_transformer(WeightsFile("parameters", _arrays(made, file), {}), made.heads)
+    return read_transformer(WeightsFile("parameters", _arrays(model, file), {}), model.heads)
 
 
-def _scored(
-    made: VisionTransformer,
+def _with_scores(
+    model: VisionTransformer,
     file: WeightsFile,
     positions: Positions,
     filters: list[Filters],
-    found: list[Stream],
+    layer_streams: list[Stream],
     leak: float,
     every_layer: bool,
 ) -> tuple[dict[str, np.ndarray], list[Float[np.ndarray, "heads"]]]:
@@ -228,22 +231,26 @@ def _scored(
     Scores are rounded as the parameters are, which can change a leak; then a smaller one is asked
     for.
     """
-    asked = float(leak)
+    requested = float(leak)
     for attempt in range(ATTEMPTS):
         blocks = []
-        for number, (block, each) in enumerate(zip(made.blocks, filters, strict=True)):
-            content = found[number if every_layer else 0].content
-            blocks.append(positions.scored(made, block, each.shifts, content, asked))
-        arrays = _arrays(replace(made, blocks=tuple(blocks)), file)
-        kept = read_transformer(WeightsFile("parameters", arrays, {}), made.heads)
+        for number, (block, layer_filters) in enumerate(zip(model.blocks, filters, strict=True)):
+            content = layer_streams[number if every_layer else 0].content
+            blocks.append(
+                positions.with_scores(model, block, layer_filters.shifts, content, requested)
+            )
+        arrays = _arrays(replace(model, blocks=tuple(blocks)), file)
+        stored = read_transformer(WeightsFile("parameters", arrays, {}), model.heads)
         leaks = [
-            positions.leaks(kept, block, each.shifts, stream.content)
-            for block, each, stream in zip(kept.blocks, filters, found, strict=True)
+            positions.leaks(stored, block, layer_filters.shifts, stream.content)
+            for block, layer_filters, stream in zip(
+                stored.blocks, filters, layer_streams, strict=True
+            )
         ]
         worst = float(max(each.max() for each in (leaks if every_layer else leaks[:1])))
         if worst <= leak:
             return arrays, leaks
-        asked *= leak / worst * (1 - 2.0 ** (attempt - ATTEMPTS))
+        requested *= leak / worst * (1 - 2.0 ** (attempt - ATTEMPTS))
     raise ValueError(
         f"leak={leak}, but with scores rounded as the parameters are heads leak {worst:.3g}; "
         "take a larger leak or position_norm, or parameters of more bits"
@@ -260,15 +267,15 @@ def _filters(
 ) -> list[Filters]:
     if (kernel_size is not None or gain != 1) and not any(isinstance(k, str) for k in kernels):
         raise ValueError("kernel_size or gain was given with kernels that say both; leave them out")
-    found = []
-    for number, each in enumerate(kernels):
-        if isinstance(each, str):
-            size = _size(each, kernel_size)
+    filters = []
+    for number, kernel in enumerate(kernels):
+        if isinstance(kernel, str):
+            size = _size(kernel, kernel_size)
             rng = np.random.default_rng([seed, number])
-            found.append(random_filters(each, size, budget, gain, rng))
+            filters.append(random_filters(kernel, size, budget, gain, rng))
         else:
-            found.append(given_filters(each, budget, approximate))
-    return found
+            filters.append(given_filters(kernel, budget, approximate))
+    return filters
 
 
 def _size(kernel: Any, kernel_size: int | Sequence[int] | None) -> tuple[int, int]:
@@ -283,7 +290,7 @@ def _largest_size(
     kernels: Sequence[Any], kernel_size: int | Sequence[int] | None, grid: tuple[int, int]
 ) -> tuple[int, int]:
     """The largest kernel on each axis, if the grid holds it."""
-    sizes = [_size(each, kernel_size) for each in kernels]
+    sizes = [_size(kernel, kernel_size) for kernel in kernels]
     rows, columns = (max(size[axis] for size in sizes) for axis in (0, 1))
     if grid == (1, 1):
         raise ValueError("a grid of one token has no other to attend to; take smaller patches")

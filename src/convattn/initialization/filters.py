@@ -32,9 +32,9 @@ class Filters:
         shifts: δ = key - query of each head.
         values: V of each head, on the channels that are convolved.
         outputs: O of each head.
-        kernel: `[K_1, K_2, in, out]`, the convolution that was asked for.
+        kernel: `[K_1, K_2, in, out]`, the requested convolution.
         used: How many heads have a part in it, the first ones.
-        wanted: How many it takes with one-hot heads of this dimension.
+        needed: How many it takes with one-hot heads of this dimension.
     """
 
     shifts: tuple[Shift, ...]
@@ -42,7 +42,7 @@ class Filters:
     outputs: Float[np.ndarray, "heads head_dim channels"]
     kernel: Float[np.ndarray, "rows columns channels out_channels"]
     used: int
-    wanted: int
+    needed: int
 
 
 @dataclass(frozen=True)
@@ -81,9 +81,9 @@ def random_filters(
     kernel = np.zeros((len(taps), budget.channels, budget.channels))
     np.add.at(kernel, order, values @ outputs)
     shifts = tuple((taps[at][0], taps[at][1]) for at in order)
-    whole = kernel.reshape(*size, *kernel.shape[1:])
+    taps_of_kernel = kernel.reshape(*size, *kernel.shape[1:])
     used = int(np.abs(outputs).any(axis=(1, 2)).sum())  # the last may find no channels left
-    return Filters(shifts, values, outputs, whole, used, used)
+    return Filters(shifts, values, outputs, taps_of_kernel, used, used)
 
 
 def given_filters(
@@ -94,18 +94,18 @@ def given_filters(
     """The heads of a kernel; its channels are the first of those that can be convolved."""
     size = (kernel.shape[0], kernel.shape[1])
     taps = kernel_shifts(size, (1, 1))
-    whole = np.zeros((len(taps), budget.channels, budget.channels))
-    whole[:, : kernel.shape[2], : kernel.shape[3]] = kernel.reshape(len(taps), *kernel.shape[2:])
+    padded = np.zeros((len(taps), budget.channels, budget.channels))
+    padded[:, : kernel.shape[2], : kernel.shape[3]] = kernel.reshape(len(taps), *kernel.shape[2:])
     parts: list[tuple[float, int, np.ndarray, np.ndarray]] = []
-    left, singular, right = np.linalg.svd(whole)
+    left, singular, right = np.linalg.svd(padded)
     floor = RANK * singular.max(initial=0.0)
     for tap, values in enumerate(singular):
         rank = int((values > floor).sum())
         for first in range(0, rank, budget.head_dim):
-            part = slice(first, min(first + budget.head_dim, rank))
-            root = np.sqrt(values[part])
-            own = left[tap][:, part] * root, root[:, None] * right[tap][part]
-            parts.append((float((values[part] ** 2).sum()), tap, *own))
+            columns = slice(first, min(first + budget.head_dim, rank))
+            root = np.sqrt(values[columns])
+            own = left[tap][:, columns] * root, root[:, None] * right[tap][columns]
+            parts.append((float((values[columns] ** 2).sum()), tap, *own))
     if len(parts) > budget.heads and not approximate:
         raise ValueError(
             f"a kernel of {size[0]} × {size[1]} taps whose maps have the ranks "
@@ -114,15 +114,15 @@ def given_filters(
             "approximate=True for the nearest with so many, or a kernel of lower rank, or take a "
             "model with more heads"
         )
-    kept = sorted(parts, key=lambda part: -part[0])[: budget.heads]
+    largest = sorted(parts, key=lambda part: -part[0])[: budget.heads]
     values_of = np.zeros((budget.heads, budget.channels, budget.head_dim))
     outputs = np.zeros((budget.heads, budget.head_dim, budget.channels))
     shifts: list[Shift] = [(0, 0)] * budget.heads
-    for head, (_, tap, into, out) in enumerate(kept):
+    for head, (_, tap, into, out) in enumerate(largest):
         values_of[head, :, : into.shape[1]], outputs[head, : out.shape[0]] = into, out
         shifts[head] = taps[tap][0], taps[tap][1]
-    wanted = whole.reshape(*size, *whole.shape[1:])
-    return Filters(tuple(shifts), values_of, outputs, wanted, len(kept), len(parts))
+    padded_kernel = padded.reshape(*size, *padded.shape[1:])
+    return Filters(tuple(shifts), values_of, outputs, padded_kernel, len(largest), len(parts))
 
 
 def read_kernels(
@@ -133,15 +133,15 @@ def read_kernels(
     Arrays are HWIO; `[K_1, K_2, 1, channels]` is depthwise.
     """
     several = isinstance(kernel, Sequence) and not isinstance(kernel, str)
-    given = list(kernel) if several else [kernel] * layers
-    if len(given) != layers:
-        raise ValueError(f"{len(given)} kernels for {layers} layers, but expected one for each")
-    for name in given:
+    kernels = list(kernel) if several else [kernel] * layers
+    if len(kernels) != layers:
+        raise ValueError(f"{len(kernels)} kernels for {layers} layers, but expected one for each")
+    for name in kernels:
         if isinstance(name, str) and name not in NAMES:
             raise ValueError(
                 f"kernel={name!r}, but expected 'impulses', 'filters' or arrays [K_1, K_2, in, out]"
             )
-    return [each if isinstance(each, str) else _array(each, channels) for each in given]
+    return [entry if isinstance(entry, str) else _array(entry, channels) for entry in kernels]
 
 
 def _array(kernel: Any, channels: int) -> np.ndarray:

@@ -86,28 +86,30 @@ class Initialization:
 
 
 def layer_starts(
-    filters: list[Filters], found: list[Stream], leaks: list[Float[np.ndarray, "heads"]]
+    filters: list[Filters], streams: list[Stream], leaks: list[Float[np.ndarray, "heads"]]
 ) -> tuple[LayerStart, ...]:
     """What is certain of each layer of the stored network."""
     layers = []
-    for each, stream, leak in zip(filters, found, leaks, strict=True):
+    for layer_filters, stream, leak in zip(filters, streams, leaks, strict=True):
         leaked = min(float(leak @ stream.norms), stream.stacked * hypot(*leak))
-        size, channels = each.kernel.shape[:2], each.kernel.shape[-1]
+        size, channels = layer_filters.kernel.shape[:2], layer_filters.kernel.shape[-1]
         taps = kernel_shifts(size, (1, 1))
-        left = dict(zip(taps, each.kernel.reshape(len(taps), channels, channels), strict=True))
+        left = dict(
+            zip(taps, layer_filters.kernel.reshape(len(taps), channels, channels), strict=True)
+        )
         sizes = [size for size in map(spectral_norm_bound, left.values()) if size]
-        joint = spectral_norm_bound(each.kernel.reshape(-1, channels)) * len(sizes) ** 0.5
+        joint = spectral_norm_bound(layer_filters.kernel.reshape(-1, channels)) * len(sizes) ** 0.5
         largest = min(sum(sizes), joint)
-        for shift, own in zip(each.shifts, stream.maps, strict=True):
+        for shift, own in zip(layer_filters.shifts, stream.maps, strict=True):
             left[shift] = left[shift] - own
-        missed = sum(spectral_norm_bound(tap) for tap in left.values())
-        distance, largest = (2 * leaked + missed) * stream.read, largest * stream.read
+        missing = sum(spectral_norm_bound(tap) for tap in left.values())
+        distance, largest = (2 * leaked + missing) * stream.read, largest * stream.read
         layers.append(
             LayerStart(
-                each.shifts,
-                each.kernel,
-                each.used,
-                each.wanted,
+                layer_filters.shifts,
+                layer_filters.kernel,
+                layer_filters.used,
+                layer_filters.needed,
                 float(leak.max()),
                 distance * SLACK,
                 largest * SLACK,

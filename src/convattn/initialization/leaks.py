@@ -35,8 +35,8 @@ class Deviations:
 
 
 @dataclass(frozen=True)
-class Held:
-    """Of the channels that are set apart, over all tokens.
+class PositionNorms:
+    """Of the reserved channels, over all tokens.
 
     Attributes:
         least: Of what stands there less its mean, the least norm.
@@ -49,22 +49,22 @@ class Held:
     leaning: float
 
 
-def held_by(laid: Float[np.ndarray, "tokens channels"]) -> Held:
+def position_norms(vectors: Float[np.ndarray, "tokens channels"]) -> PositionNorms:
     """The three numbers of stored tokens.
 
-    >>> held_by(np.array([[3.0, -3.0], [4.0, -4.0]])).leaning
+    >>> position_norms(np.array([[3.0, -3.0], [4.0, -4.0]])).leaning
     0.0
     """
-    centred = laid - laid.mean(axis=1, keepdims=True)
+    centred = vectors - vectors.mean(axis=1, keepdims=True)
     least = float(np.linalg.norm(centred, axis=1).min()) / SLACK
-    most = float(np.linalg.norm(laid, axis=1).max()) * SLACK
-    return Held(least, most, float(np.abs(laid.sum(axis=1)).max()))
+    most = float(np.linalg.norm(vectors, axis=1).max()) * SLACK
+    return PositionNorms(least, most, float(np.abs(vectors.sum(axis=1)).max()))
 
 
-def laid_tokens(
+def position_channels(
     model: VisionTransformer, grid: tuple[int, int]
 ) -> Float[np.ndarray, "tokens channels"]:
-    """What all tokens hold in the channels that are set apart."""
+    """What all tokens hold in the reserved channels."""
     assert model.positions is not None
     tokens = model.positions[-grid[0] * grid[1] :]
     return np.concatenate([model.prefix, tokens])[:, -CHANNELS:]
@@ -84,7 +84,7 @@ def leaks(
     numerators: Float[np.ndarray, "queries keys"],
     slack: Float[np.ndarray, "queries keys"],
     targets: Int[np.ndarray, "queries"],
-    found: Deviations,
+    deviation_range: Deviations,
 ) -> Float[np.ndarray, "queries"]:
     """The largest weight that each query can give to other keys than its target.
 
@@ -92,7 +92,7 @@ def leaks(
     >>> leaks(one, 0 * one, np.array([0]), Deviations(1.0, 1.0)).round(4).tolist()  # 1/(1 + e)
     [0.2689]
     """
-    ends = np.array([1 / found.highest, 1 / found.lowest])
+    ends = np.array([1 / deviation_range.highest, 1 / deviation_range.lowest])
     rows = np.arange(len(targets))
     at = (numerators - slack)[rows, targets]
     target = np.minimum(at * ends[0], at * ends[1])
@@ -115,30 +115,31 @@ def stored_leaks(
 ) -> Float[np.ndarray, "heads"]:
     """The largest leak of each head of a block, from the numbers that the network holds."""
     before, width = len(model.prefix), len(model.patch_bias)
-    laid, channels = laid_tokens(model, code.grid), width - CHANNELS
-    held = held_by(laid)
+    vectors, channels = position_channels(model, code.grid), width - CHANNELS
+    norms = position_norms(vectors)
     low, high = (
-        deviations(width, model.epsilon, content, norm) for norm in (held.least, held.most)
+        deviations(width, model.epsilon, content, norm) for norm in (norms.least, norms.most)
     )
-    found = Deviations(low.lowest, high.highest)
-    mean = (np.sqrt(channels) * content + held.leaning) / width
+    deviation_range = Deviations(low.lowest, high.highest)
+    mean = (np.sqrt(channels) * content + norms.leaning) / width
     query, key = (
-        block[f"{part}.weight"].reshape(len(shifts), -1, width)[..., channels:].swapaxes(1, 2)
-        for part in ("query", "key")
+        block[f"{name}.weight"].reshape(len(shifts), -1, width)[..., channels:].swapaxes(1, 2)
+        for name in ("query", "key")
     )
     root, worst = np.sqrt(query.shape[2]), []
     for head, shift in enumerate(shifts):
-        queries, keys = laid[before:] @ query[head], laid @ key[head]
+        queries, keys = vectors[before:] @ query[head], vectors @ key[head]
         sums = query[head].sum(axis=0), key[head].sum(axis=0)
         slack = mean * (np.abs(queries @ sums[1])[:, None] + np.abs(keys @ sums[0])[None])
         slack = slack + mean**2 * abs(float(sums[0] @ sums[1]))
         absolute = (
-            np.abs(part) @ np.abs(m[head]) for part, m in ((laid[before:], query), (laid, key))
+            np.abs(part) @ np.abs(m[head])
+            for part, m in ((vectors[before:], query), (vectors, key))
         )
         terms = next(absolute) @ next(absolute).T
         slack = (slack + ROUNDING * terms) * SLACK
         at = targets(code.grid, code.border, shift, before)
-        rows = leaks(queries @ keys.T / root, slack / root, at, found)
+        rows = leaks(queries @ keys.T / root, slack / root, at, deviation_range)
         worst.append(float(rows.max()))
     return np.array(worst)
 
@@ -167,7 +168,7 @@ def largest_ratio(code: PositionCode, before: int) -> float:
 
 
 def sharpest_needed(
-    code: PositionCode, shifts: list[Shift], before: int, found: Deviations, leak: float
+    code: PositionCode, shifts: list[Shift], before: int, deviation_range: Deviations, leak: float
 ) -> float:
     """The least factor of s with which no head leaks more."""
     features = code.features(before)
@@ -181,14 +182,15 @@ def sharpest_needed(
     ]
 
     def largest(factor: float) -> float:
-        return max(float(leaks(factor * s, 0 * s, at, found).max()) for s, at in heads)
+        return max(float(leaks(factor * s, 0 * s, at, deviation_range).max()) for s, at in heads)
 
     return least_factor(
         largest,
         leak,
-        f"border={code.border!r}: the deviation of a token varies from {found.lowest:.3g} to "
-        f"{found.highest:.3g}; take a larger position_norm, or border='circular'",
-        found.highest**2,
+        f"border={code.border!r}: the deviation of a token varies from "
+        f"{deviation_range.lowest:.3g} to {deviation_range.highest:.3g}; take a larger "
+        "position_norm, or border='circular'",
+        deviation_range.highest**2,
     )
 
 

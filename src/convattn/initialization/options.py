@@ -21,12 +21,12 @@ def read_parameters(parameters: Any) -> WeightsFile:
             "arrays, such as model.state_dict()"
         )
     arrays = {}
-    for name, given in parameters.items():
+    for name, value in parameters.items():
         try:
-            array = np.asarray(given).copy()
+            array = np.asarray(value).copy()
         except Exception as error:
             raise ValueError(
-                f"{name} is {type(given).__name__}, but expected an array, or a tensor on the CPU "
+                f"{name} is {type(value).__name__}, but expected an array, or a tensor on the CPU "
                 "that needs no gradient and has a dtype that NumPy knows, such as tensor.detach()"
                 f".cpu().float(): {error}"
             ) from error
@@ -135,7 +135,7 @@ def require_scores(model: VisionTransformer, rotary: Rotary | None) -> None:
 
 
 def require_border(border: str | None, before: int, rotary: Rotary | None) -> str:
-    """The border that was asked for, or the usual one.
+    """The requested border, or the usual one.
 
     >>> require_border(None, 1, None), require_border(None, 0, None)
     ('class', 'edge')

@@ -98,23 +98,23 @@ class PositionCode:
 
     def query(self, shift: Shift) -> Float[np.ndarray, "features used"]:
         """What a head that looks at this shift makes of the features of a query."""
-        found = np.zeros((FEATURES, USED))
+        matrix = np.zeros((FEATURES, USED))
         for axis, (step, m, weight) in enumerate(
             zip(shift, self.corners, self.weights, strict=True)
         ):
-            turn, places = 2 * np.pi * step / m, slice(2 * axis, 2 * axis + 2)
+            turn, rows = 2 * np.pi * step / m, slice(2 * axis, 2 * axis + 2)
             rotation = [[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]]
-            found[places, places] = math.sqrt(weight) * np.array(rotation)
-        found[4, 4] = -math.copysign(math.sqrt(abs(self.threshold)), self.threshold)
-        return found
+            matrix[rows, rows] = math.sqrt(weight) * np.array(rotation)
+        matrix[4, 4] = -math.copysign(math.sqrt(abs(self.threshold)), self.threshold)
+        return matrix
 
     def key(self) -> Float[np.ndarray, "features used"]:
         """What every head makes of the features of a key."""
-        found = np.zeros((FEATURES, USED))
+        matrix = np.zeros((FEATURES, USED))
         roots = [math.sqrt(weight) for weight in self.weights for _ in range(2)]
-        found[:4, :4] = np.diag(roots)
-        found[5, 4] = math.sqrt(abs(self.threshold))
-        return found
+        matrix[:4, :4] = np.diag(roots)
+        matrix[5, 4] = math.sqrt(abs(self.threshold))
+        return matrix
 
 
 def targets(
@@ -125,16 +125,16 @@ def targets(
     >>> targets((1, 3), "edge", (0, 1), 1).tolist()
     [2, 3, 3]
     """
-    found = []
-    for place in np.ndindex(*grid):
-        wanted = [at + step for at, step in zip(place, shift, strict=True)]
+    indices = []
+    for position in np.ndindex(*grid):
+        target = [at + step for at, step in zip(position, shift, strict=True)]
         if border == "circular":
-            row, column = (at % side for at, side in zip(wanted, grid, strict=True))
+            row, column = (at % side for at, side in zip(target, grid, strict=True))
         else:
-            row, column = (min(max(at, 0), n - 1) for at, n in zip(wanted, grid, strict=True))
-        outside = border == "class" and [row, column] != wanted
-        found.append(0 if outside else before + row * grid[1] + column)
-    return np.array(found)
+            row, column = (min(max(at, 0), n - 1) for at, n in zip(target, grid, strict=True))
+        outside = border == "class" and [row, column] != target
+        indices.append(0 if outside else before + row * grid[1] + column)
+    return np.array(indices)
 
 
 def basis() -> Float[np.ndarray, "channels features"]:
@@ -145,9 +145,9 @@ def basis() -> Float[np.ndarray, "channels features"]:
     >>> bool(np.abs(basis().sum(axis=0)).max() < 1e-15)
     True
     """
-    found = np.zeros((CHANNELS, FEATURES))
+    columns = np.zeros((CHANNELS, FEATURES))
     for column in range(FEATURES):
-        found[: column + 1, column] = 1
-        found[column + 1, column] = -(column + 1)
-        found[:, column] /= math.sqrt((column + 1) * (column + 2))
-    return found
+        columns[: column + 1, column] = 1
+        columns[column + 1, column] = -(column + 1)
+        columns[:, column] /= math.sqrt((column + 1) * (column + 2))
+    return columns

@@ -29,8 +29,8 @@ from convattn.encodings.rotary import axial_turns
 from convattn.operators.integers import as_integer
 
 Layout = Literal["interleaved", "halves"]
-_LEAST_LEAD = 2.0**-10  # less is near the rounding of scores in float32
-_LEAST_AMPLITUDE = 1e-6  # less is what a linear program leaves over
+_MIN_LEAD = 2.0**-10  # less is near the rounding of scores in float32
+_MIN_AMPLITUDE = 1e-6  # less is what a linear program leaves over
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +55,8 @@ class Rotary:
     def __post_init__(self) -> None:
         try:
             for name in ("turns", "origin"):
-                given = np.asarray(getattr(self, name))
-                object.__setattr__(self, name, given.astype(np.float64, casting="same_kind"))
+                value = np.asarray(getattr(self, name))
+                object.__setattr__(self, name, value.astype(np.float64, casting="same_kind"))
         except (TypeError, ValueError) as error:
             raise ValueError(
                 f"{name}={getattr(self, name)!r}, but expected real numbers: {error}"
@@ -129,15 +129,17 @@ class Rotary:
         numbers = np.arange(2 * len(self.turns))
         return numbers.reshape(2, -1) if self.layout == "halves" else numbers.reshape(-1, 2).T
 
-    def angles(self, places: Num[np.ndarray, "*places axes"]) -> Float[np.ndarray, "*places pairs"]:
+    def angles(
+        self, positions: Num[np.ndarray, "*tokens axes"]
+    ) -> Float[np.ndarray, "*tokens pairs"]:
         """ω_j·p, whole turns dropped."""
-        turned = np.asarray(places, np.float64) @ self.turns.T
+        turned = np.asarray(positions, np.float64) @ self.turns.T
         return 2 * np.pi * (turned - np.round(turned))
 
     def tokens(self, grid: tuple[int, int]) -> Complex[np.ndarray, "tokens pairs"]:
         """e^(iω_j·p) of each token of the grid."""
-        places = np.argwhere(np.ones(grid)) + np.array(self.origin)
-        return np.exp(1j * self.angles(places))
+        positions = np.argwhere(np.ones(grid)) + np.array(self.origin)
+        return np.exp(1j * self.angles(positions))
 
 
 def largest_lead(
@@ -157,12 +159,13 @@ def largest_lead(
         axes.append(np.array(axis))
     rows, columns = np.indices([len(axis) for axis in axes]).reshape(2, -1)
     target, other = (
-        np.stack([axes[0][rows, part], axes[1][columns, part]], axis=1) for part in (0, 1)
+        np.stack([axes[0][rows, coordinate], axes[1][columns, coordinate]], axis=1)
+        for coordinate in (0, 1)
     )
     waves = np.cos(rotary.angles(target))
     ahead = (waves - np.cos(rotary.angles(other)))[(target != other).any(axis=1)]
     ahead, pairs = np.unique(ahead, axis=0), len(rotary.turns)
-    found = linprog(  # maximise m over (a, m)
+    solution = linprog(  # maximise m over (a, m)
         [0] * pairs + [-1],
         A_ub=np.column_stack([-ahead, np.ones(len(ahead))]),
         b_ub=np.zeros(len(ahead)),
@@ -170,14 +173,14 @@ def largest_lead(
         b_eq=[1],
         bounds=[(0, 1)] * pairs + [(-2, 2)],
     ).x[:-1]
-    amplitudes = np.where(found > _LEAST_AMPLITUDE, found, 0)
+    amplitudes = np.where(solution > _MIN_AMPLITUDE, solution, 0)
     amplitudes /= amplitudes.sum()
     lead = float((ahead @ amplitudes).min(initial=2.0))
-    if lead < _LEAST_LEAD:
+    if lead < _MIN_LEAD:
         raise ValueError(
             f"rotary: no scores of these {pairs} pairs on a grid of {grid[0]} × {grid[1]} tokens "
             f"are largest at the token nearest to a target up to {max(reach)} tokens outside: the "
-            f"best lead is {lead:.2g} of the score, but expected {_LEAST_LEAD:.2g}; take more or "
+            f"best lead is {lead:.2g} of the score, but expected {_MIN_LEAD:.2g}; take more or "
             "other frequencies (another base, a larger head dimension), a smaller kernel, or "
             "larger patches"
         )

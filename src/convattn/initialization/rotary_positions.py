@@ -37,7 +37,7 @@ from convattn.initialization.construction import Positions
 from convattn.initialization.leaks import (
     ROUNDING,
     Deviations,
-    Held,
+    PositionNorms,
     deviations,
     leaks,
     least_factor,
@@ -47,7 +47,7 @@ from convattn.initialization.rotary import Rotary, largest_lead
 from convattn.networks.vision_transformer.state_dicts import Block, VisionTransformer
 
 CHANNELS = 2  # of tokens before the grid
-_LEAST_COSINE = 0.1  # γ; keys before the grid have norms of about 1/γ
+_MIN_COSINE = 0.1  # γ; keys before the grid have norms of about 1/γ
 E = np.array([1.0, -1.0]) / math.sqrt(2)
 EXACT = Deviations(1.0, 1.0)  # scores that no deviation scales
 
@@ -83,8 +83,8 @@ class RotaryPositions(Positions):
     ) -> "RotaryPositions":
         """With the largest lead, and ρ = 1.
 
-        >>> found = RotaryPositions.of(Rotary.axial(8, base=10.0), (8, 8), (1, 1), 1)
-        >>> round(found.lead, 3), found.pair, found.amplitudes.round(2).tolist()
+        >>> positions = RotaryPositions.of(Rotary.axial(8, base=10.0), (8, 8), (1, 1), 1)
+        >>> round(positions.lead, 3), positions.pair, positions.amplitudes.round(2).tolist()
         (0.144, 1, [0.29, 0.21, 0.29, 0.21])
         """
         amplitudes, lead, lowest = largest_lead(rotary, grid, reach)
@@ -92,7 +92,7 @@ class RotaryPositions(Positions):
         around = rotary.tokens(grid) * np.exp(-1j * rotary.angles(middle))
         cosines = around.real.min(axis=0)
         pair = int(cosines.argmax())
-        if before and cosines[pair] < _LEAST_COSINE:
+        if before and cosines[pair] < _MIN_COSINE:
             raise ValueError(
                 f"every pair of rotary.turns turns by about half a turn or more over the grid of "
                 f"{grid[0]} × {grid[1]} tokens, but expected a slower one, which keeps tokens "
@@ -102,9 +102,9 @@ class RotaryPositions(Positions):
         cosine = float(cosines[pair])
         return cls(1.0, rotary, grid, before, amplitudes, lead, lowest, pair, cosine)
 
-    def held(self, model: VisionTransformer) -> Held:
+    def stored_norms(self, model: VisionTransformer) -> PositionNorms:
         """Tokens of the grid hold nothing."""
-        return Held(0.0, self.norm, 0.0)
+        return PositionNorms(0.0, self.norm, 0.0)
 
     @property
     def used(self) -> Int[np.ndarray, "features"]:
@@ -113,21 +113,21 @@ class RotaryPositions(Positions):
         needed[self.pair] |= self.before > 0
         return np.sort(self.rotary.coordinates[:, needed].ravel())
 
-    def laid(self, model: VisionTransformer) -> VisionTransformer:
+    def with_positions(self, model: VisionTransformer) -> VisionTransformer:
         """The network with ρ E in the tokens before the grid; positions keep all other values."""
         if not self.before:
             return model
-        place = slice(-CHANNELS, None)
+        channels = slice(-CHANNELS, None)
         patch, patch_bias, prefix = model.patch.copy(), model.patch_bias.copy(), model.prefix.copy()
-        patch[place], patch_bias[place], prefix[:, place] = 0, 0, self.norm * E
+        patch[channels], patch_bias[channels], prefix[:, channels] = 0, 0, self.norm * E
         positions = None if model.positions is None else model.positions.copy()
         if positions is not None:
-            positions[:, place] = 0
+            positions[:, channels] = 0
         return replace(
             model, patch=patch, patch_bias=patch_bias, prefix=prefix, positions=positions
         )
 
-    def scored(
+    def with_scores(
         self,
         model: VisionTransformer,
         block: Block,
@@ -136,11 +136,14 @@ class RotaryPositions(Positions):
         leak: float,
     ) -> Block:
         """The block whose scores are α S, with the least α."""
-        made, place = dict(block), slice(-CHANNELS, None)
-        found = deviations(len(model.patch_bias), model.epsilon, content, self.norm)
-        vectors = {shift: self._vectors(shift, found) for shift in shifts}
+        changed, channels = dict(block), slice(-CHANNELS, None)
+        deviation_range = deviations(len(model.patch_bias), model.epsilon, content, self.norm)
+        vectors = {shift: self._vectors(shift, deviation_range) for shift in shifts}
         heads = [
-            (self._scores(*each, found)[0], targets(self.grid, "edge", shift, self.before))
+            (
+                self._scores(*each, deviation_range)[0],
+                targets(self.grid, "edge", shift, self.before),
+            )
             for shift, each in vectors.items()
         ]
 
@@ -153,39 +156,39 @@ class RotaryPositions(Positions):
             scale * self._features(np.stack([vectors[shift][part] for shift in shifts])).reshape(-1)
             for part in range(3)
         )
-        made["query.bias"], made["key.bias"] = query, key
+        changed["query.bias"], changed["key.bias"] = query, key
         if self.before:
             first = model.prefix[0]
             if model.positions is not None and len(model.positions) > self.grid[0] * self.grid[1]:
                 first = first + model.positions[0]
             deviation = math.sqrt(first.var() + model.epsilon)
             for name, read in (("query", -deviation * query), ("key", before)):
-                weight = made[f"{name}.weight"].copy()
-                weight[:, place] = read[:, None] / self.norm * E
-                made[f"{name}.weight"] = weight
-        return made
+                weight = changed[f"{name}.weight"].copy()
+                weight[:, channels] = read[:, None] / self.norm * E
+                changed[f"{name}.weight"] = weight
+        return changed
 
     def leaks(
         self, model: VisionTransformer, block: Block, shifts: Sequence[Shift], content: float
     ) -> Float[np.ndarray, "heads"]:
         """The largest leak of each head of a block, from the numbers that the network holds."""
-        laid = model.prefix[: self.before and 1, -CHANNELS:].sum(axis=0)
-        found = deviations(
-            len(model.patch_bias), model.epsilon, content, float(np.linalg.norm(laid))
+        vector = model.prefix[: self.before and 1, -CHANNELS:].sum(axis=0)
+        deviation_range = deviations(
+            len(model.patch_bias), model.epsilon, content, float(np.linalg.norm(vector))
         )
-        read = block["key.weight"][:, -CHANNELS:] @ laid
-        parts = [
-            self._pairs(part.reshape(len(shifts), -1))
-            for part in (block["query.bias"], block["key.bias"], read)
+        read = block["key.weight"][:, -CHANNELS:] @ vector
+        pairs = [
+            self._pairs(features.reshape(len(shifts), -1))
+            for features in (block["query.bias"], block["key.bias"], read)
         ]
         root, worst = math.sqrt(2 * len(self.amplitudes)), []
-        for shift, query, key, before in zip(shifts, *parts, strict=True):
-            scores, slack = self._scores(query, key, before, found)
+        for shift, query, key, before in zip(shifts, *pairs, strict=True):
+            scores, slack = self._scores(query, key, before, deviation_range)
             at = targets(self.grid, "edge", shift, self.before)
             worst.append(float(leaks(scores / root, slack / root, at, EXACT).max()))
         return np.array(worst)
 
-    def _vectors(self, shift: Shift, found: Deviations) -> tuple[Pairs, Pairs, Pairs]:
+    def _vectors(self, shift: Shift, deviation_range: Deviations) -> tuple[Pairs, Pairs, Pairs]:
         """b_Q, b_K and ρ W_K E of a head, for α√d = 1."""
         turned = np.exp(1j * self.rotary.angles(np.array(shift)))
         query, key = np.sqrt(self.amplitudes) * turned, np.sqrt(self.amplitudes) + 0j
@@ -194,21 +197,24 @@ class RotaryPositions(Positions):
             at = self.pair
             query[at], key[at] = turned[at], self.amplitudes[at]
             middle = np.array(self.rotary.origin) + (np.array(self.grid) - 1) / 2
-            length = (1 - self.lowest + self.lead) * found.highest / self.cosine
+            length = (1 - self.lowest + self.lead) * deviation_range.highest / self.cosine
             before[at] = -length * turned[at] * np.exp(1j * self.rotary.angles(middle)[at])
         return query, key, before
 
     def _scores(
-        self, query: Pairs, key: Pairs, before: Pairs, found: Deviations
+        self, query: Pairs, key: Pairs, before: Pairs, deviation_range: Deviations
     ) -> tuple[Float[np.ndarray, "queries keys"], Float[np.ndarray, "queries keys"]]:
         """The largest scores on all images, times √d, and how far rounding can move them."""
         turned = self.rotary.tokens(self.grid)
         queries, keys = turned * query, turned * key
-        unturned = [key + before / deviation for deviation in (found.lowest, found.highest)]
+        unturned = [
+            key + before / deviation
+            for deviation in (deviation_range.lowest, deviation_range.highest)
+        ]
         others = np.max([(queries @ each.conj()).real for each in unturned], axis=0)
-        whole = np.repeat(others[:, None], self.before, axis=1)
-        scores = np.concatenate([whole, (queries @ keys.conj().T).real], axis=1)
-        terms = np.abs(query) @ (np.abs(key) + np.abs(before) / found.lowest)
+        repeated = np.repeat(others[:, None], self.before, axis=1)
+        scores = np.concatenate([repeated, (queries @ keys.conj().T).real], axis=1)
+        terms = np.abs(query) @ (np.abs(key) + np.abs(before) / deviation_range.lowest)
         return scores, np.full_like(scores, ROUNDING * terms)
 
     def _pairs(self, features: Float[np.ndarray, "*heads features"]) -> Pairs:
@@ -216,7 +222,7 @@ class RotaryPositions(Positions):
         return features[..., real] + 1j * features[..., imaginary]
 
     def _features(self, pairs: Pairs) -> Float[np.ndarray, "*heads features"]:
-        found = np.zeros((*pairs.shape[:-1], 2 * pairs.shape[-1]))
+        features = np.zeros((*pairs.shape[:-1], 2 * pairs.shape[-1]))
         real, imaginary = self.rotary.coordinates
-        found[..., real], found[..., imaginary] = pairs.real, pairs.imag
-        return found
+        features[..., real], features[..., imaginary] = pairs.real, pairs.imag
+        return features

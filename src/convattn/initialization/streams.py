@@ -19,7 +19,7 @@ from jaxtyping import Float
 
 from convattn.bounds.spectral_norm import spectral_norm_bound
 from convattn.initialization.filters import Filters
-from convattn.initialization.leaks import SLACK, Held
+from convattn.initialization.leaks import SLACK, PositionNorms
 from convattn.initialization.options import LARGEST
 from convattn.networks.vision_transformer.state_dicts import Block, VisionTransformer
 
@@ -44,44 +44,46 @@ class Stream:
 
 
 def streams(
-    model: VisionTransformer, filters: list[Filters], content: float, held: Held
+    model: VisionTransformer, filters: list[Filters], content: float, position_norms: PositionNorms
 ) -> list[Stream]:
     """Those of each layer.
 
     Args:
         content: Of the first layer.
-        held: By the stored tokens.
+        position_norms: Of the stored tokens.
     """
-    found = []
+    streams_by_layer = []
     width = len(model.patch_bias)
-    for block, each in zip(model.blocks, filters, strict=True):
-        heads, channels, head_dim = each.values.shape
+    for block, layer_filters in zip(model.blocks, filters, strict=True):
+        heads, channels, head_dim = layer_filters.values.shape
         value = block["value.weight"].reshape(heads, head_dim, width)[..., :channels]
         output = block["output.weight"].reshape(width, heads, head_dim)[:channels]
         gain, bias = block["norm1.weight"][:channels], block["norm1.bias"][:channels]
-        size = np.hypot(content, held.leaning)
-        part = size / np.hypot(size, held.least) if held.least else 1.0
-        read = np.abs(gain).max() * np.sqrt(width) * part
+        size = np.hypot(content, position_norms.leaning)
+        fraction = size / np.hypot(size, position_norms.least) if position_norms.least else 1.0
+        read = np.abs(gain).max() * np.sqrt(width) * fraction
         read = float(read + np.linalg.norm(bias)) * SLACK
         maps = np.einsum("hdc,ohd->hco", value, output)
         norms = np.array([spectral_norm_bound(one) for one in maps])
         stacked = spectral_norm_bound(maps.reshape(-1, channels))
-        found.append(Stream(content, read, maps, norms, stacked))
+        streams_by_layer.append(Stream(content, read, maps, norms, stacked))
         joint = spectral_norm_bound(output.reshape(channels, -1))
         joint *= float(np.linalg.norm([spectral_norm_bound(one) for one in value]))
         added = read * min(float(norms.sum()), joint) + np.linalg.norm(block["output.bias"])
         content = (content + float(added) + _fed_forward(block, width)) * SLACK
-    return found
+    return streams_by_layer
 
 
 def _fed_forward(block: Block, width: int) -> float:
     """The largest norm that the feed-forward part can add."""
-    given = np.abs(block["norm2.weight"]).max() * np.sqrt(width)
-    given += np.linalg.norm(block["norm2.bias"])
-    inside = spectral_norm_bound(block["fc1.weight"]) * given + np.linalg.norm(block["fc1.bias"])
+    normalized = np.abs(block["norm2.weight"]).max() * np.sqrt(width)
+    normalized += np.linalg.norm(block["norm2.bias"])
+    hidden = spectral_norm_bound(block["fc1.weight"]) * normalized + np.linalg.norm(
+        block["fc1.bias"]
+    )
     scale = np.abs(block.get("scale2", np.ones(1))).max()
-    outside = spectral_norm_bound(block["fc2.weight"]) * inside
-    return float(scale * (outside + np.linalg.norm(block["fc2.bias"])))
+    output = spectral_norm_bound(block["fc2.weight"]) * hidden
+    return float(scale * (output + np.linalg.norm(block["fc2.bias"])))
 
 
 def first_content(
@@ -94,7 +96,7 @@ def first_content(
     Args:
         model: As it is stored, with all that it adds to the patches.
         tokens: Of the grid.
-        convolved: How many channels stand before those that are set apart.
+        convolved: How many channels stand before the reserved ones.
 
     Returns:
         That of tokens of the grid, and that of the tokens before it.

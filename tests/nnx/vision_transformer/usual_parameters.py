@@ -46,11 +46,11 @@ def usual_parameters(
             **{f"norm{n}.{kind}": (width,) for n in (1, 2) for kind in ("weight", "bias")},
         }
         shapes |= {f"blocks.{number}.{name}": shape for name, shape in block.items()}
-    made = {name: deviation * rng.normal(size=shape) for name, shape in shapes.items()}
-    for name in made:
+    arrays = {name: deviation * rng.normal(size=shape) for name, shape in shapes.items()}
+    for name in arrays:
         if ".norm" in name or name.startswith("norm"):
-            made[name] = made[name] + name.endswith("weight")
-    return {name: array.astype(dtype) for name, array in made.items()}
+            arrays[name] = arrays[name] + name.endswith("weight")
+    return {name: values.astype(dtype) for name, values in arrays.items()}
 
 
 def images_between(
@@ -67,25 +67,25 @@ def images_between(
     return np.stack([*parts, half])
 
 
-def seen_leaks(
-    parameters: dict[str, np.ndarray], found: Any, images: np.ndarray, rotary: Any = None
+def measured_leaks(
+    parameters: dict[str, np.ndarray], initialization: Any, images: np.ndarray, rotary: Any = None
 ) -> np.ndarray:
     """`[layers]`: the most that a head gives to other tokens than its target."""
     leaks = []
-    for start, _, _, attention in walk(parameters, found, images, rotary):
-        before = attention.shape[2] - found.grid[0] * found.grid[1]
-        missed = 0.0
+    for start, _, _, attention in walk(parameters, initialization, images, rotary):
+        before = attention.shape[2] - initialization.grid[0] * initialization.grid[1]
+        leak = 0.0
         for head, shift in enumerate(start.shifts):
-            at = targets(found.border, found.grid, shift, before)
+            at = targets(initialization.border, initialization.grid, shift, before)
             rows = attention[:, head, before:]
-            missed = max(missed, float(1 - rows[:, np.arange(len(at)), at].min()))
-        leaks.append(missed)
+            leak = max(leak, float(1 - rows[:, np.arange(len(at)), at].min()))
+        leaks.append(leak)
     return np.array(leaks)
 
 
 def targets(border: str, grid: tuple[int, int], shift: tuple[int, int], before: int) -> np.ndarray:
     """The key that each token should look at, worked out from the names of the borders."""
-    found = []
+    indices = []
     for row, column in np.ndindex(*grid):
         at = [row + shift[0], column + shift[1]]
         inside = 0 <= at[0] < grid[0] and 0 <= at[1] < grid[1]
@@ -93,43 +93,47 @@ def targets(border: str, grid: tuple[int, int], shift: tuple[int, int], before: 
             at = [at[0] % grid[0], at[1] % grid[1]]
         elif border == "edge":
             at = [min(max(a, 0), n - 1) for a, n in zip(at, grid, strict=True)]
-        found.append(0 if border == "class" and not inside else before + at[0] * grid[1] + at[1])
-    return np.array(found)
+        indices.append(0 if border == "class" and not inside else before + at[0] * grid[1] + at[1])
+    return np.array(indices)
 
 
-def seen_distances(
-    parameters: dict[str, np.ndarray], found: Any, images: np.ndarray, rotary: Any = None
+def measured_distances(
+    parameters: dict[str, np.ndarray], initialization: Any, images: np.ndarray, rotary: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """`[layers]` twice: the largest distance of the attention branch from the convolution, and the
     largest norm of what the convolution gives, each at any token."""
     distances, sizes = [], []
-    for start, block, normal, attention in walk(parameters, found, images, rotary):
-        before = attention.shape[2] - found.grid[0] * found.grid[1]
+    for start, block, normal, attention in walk(parameters, initialization, images, rotary):
+        before = attention.shape[2] - initialization.grid[0] * initialization.grid[1]
         branch, channels = attended(block, normal, attention), start.kernel.shape[2]
-        wanted = np.zeros((len(images), found.grid[0] * found.grid[1], channels))
+        expected = np.zeros(
+            (len(images), initialization.grid[0] * initialization.grid[1], channels)
+        )
         rows, columns = start.kernel.shape[:2]
         for tap in np.ndindex(rows, columns):
             shift = (tap[0] - (rows - 1) // 2, tap[1] - (columns - 1) // 2)
-            at = targets(found.border, found.grid, shift, before)
-            wanted += normal[:, at, :channels] @ start.kernel[tap]
-        gap = branch[:, before:, :channels] - wanted
+            at = targets(initialization.border, initialization.grid, shift, before)
+            expected += normal[:, at, :channels] @ start.kernel[tap]
+        gap = branch[:, before:, :channels] - expected
         distances.append(np.linalg.norm(gap, axis=-1).max())
-        sizes.append(np.linalg.norm(wanted, axis=-1).max())
+        sizes.append(np.linalg.norm(expected, axis=-1).max())
     return np.array(distances), np.array(sizes)
 
 
 def walk(
-    parameters: dict[str, np.ndarray], found: Any, images: np.ndarray, rotary: Any
+    parameters: dict[str, np.ndarray], initialization: Any, images: np.ndarray, rotary: Any
 ) -> Iterator[tuple[Any, Any, np.ndarray, np.ndarray]]:
     """Each layer's start, block, normalised tokens and attention on these images."""
-    model = read_transformer(WeightsFile("model", parameters, {}), len(found.layers[0].shifts))
+    model = read_transformer(
+        WeightsFile("model", parameters, {}), len(initialization.layers[0].shifts)
+    )
     tokens = first_tokens(model, images)
-    for block, start in zip(model.blocks, found.layers, strict=True):
+    for block, start in zip(model.blocks, initialization.layers, strict=True):
         normal = normalised(tokens, block, "norm1", model.epsilon)
         if rotary is None:
             attention = block_attention(block, normal, model.heads, np.zeros(()))
         else:
-            attention = turned_attention(block, normal, model.heads, rotary, found.grid)
+            attention = turned_attention(block, normal, model.heads, rotary, initialization.grid)
         yield start, block, normal, attention
         tokens = tokens + attended(block, normal, attention) + block["output.bias"]
         hidden = normalised(tokens, block, "norm2", model.epsilon)
@@ -144,8 +148,8 @@ def attended(block: Any, normal: np.ndarray, attention: np.ndarray) -> np.ndarra
     heads, width = attention.shape[1], normal.shape[-1]
     value = block["value.weight"].reshape(heads, -1, width)
     output = block["output.weight"].reshape(width, heads, -1)
-    seen = np.einsum("ihqk,ikc,hdc->iqhd", attention, normal, value)
-    return np.einsum("iqhd,ohd->iqo", seen, output)
+    mixed = np.einsum("ihqk,ikc,hdc->iqhd", attention, normal, value)
+    return np.einsum("iqhd,ohd->iqo", mixed, output)
 
 
 def turned_attention(
@@ -181,7 +185,7 @@ def first_tokens(model: Any, images: np.ndarray) -> np.ndarray:
     flat = squares.transpose(0, 1, 3, 5, 2, 4).reshape(count, -1, patch * patch * channels)
     tokens = flat @ model.patch.reshape(len(model.patch), -1).T + model.patch_bias
     others = np.broadcast_to(model.prefix, (count, *model.prefix.shape))
-    whole = np.concatenate([others, tokens], axis=1)
+    joined = np.concatenate([others, tokens], axis=1)
     if model.positions is not None:
-        whole[:, -len(model.positions) :] += model.positions
-    return whole
+        joined[:, -len(model.positions) :] += model.positions
+    return joined
