@@ -7,8 +7,8 @@ import tyro
 from pydantic import Field
 
 from convattn.settings import (
-    LARGEST_SIDE,
-    LARGEST_WIDTH,
+    MAX_SIDE,
+    MAX_WIDTH,
     Count,
     Layers,
     Natural,
@@ -41,10 +41,10 @@ class SimilaritySettings:
     segment_features: Width = 4
     """Channels of segments that are concatenated."""
 
-    gap: Annotated[int, Field(ge=0, le=LARGEST_SIDE)] | None = None
+    gap: Annotated[int, Field(ge=0, le=MAX_SIDE)] | None = None
     """Zero columns between the images; by default the fewest that keep the filters from mixing."""
 
-    channels: Annotated[int, Field(ge=1, le=LARGEST_WIDTH, multiple_of=2)] = 24
+    channels: Annotated[int, Field(ge=1, le=MAX_WIDTH, multiple_of=2)] = 24
     """Of the layers; half of it after the first convolution of the stem."""
 
     depth: Layers = 2

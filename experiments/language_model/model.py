@@ -26,7 +26,7 @@ from convattn.nnx.layers.compute import (
     product_precision,
     wide_dtype,
 )
-from convattn.nnx.layers.dropout import drop, keys_of_parts
+from convattn.nnx.layers.dropout import dropout, split_keys
 from convattn.nnx.layers.linear import linear, uniform_within
 from convattn.operators.integers import as_integer
 from convattn.sac.filters import convolve
@@ -105,12 +105,12 @@ class LanguageModelLayer(nnx.Module):
         self, tokens: Features, *, training: bool = False, dropout_key: Array | None = None
     ) -> Features:
         """The tokens and what both parts add to them."""
-        keys = keys_of_parts(dropout_key, 2, training)
+        keys = split_keys(dropout_key, 2, training)
         normed = self.mixing_norm(tokens).astype(self.dtype)
         mixed = self.mixing(normed).astype(self.dtype)
-        tokens = tokens + drop(mixed, self.settings.dropout, keys[0])
+        tokens = tokens + dropout(mixed, self.settings.dropout, keys[0])
         hidden = gelu(self.inner(self.inner_norm(tokens).astype(self.dtype)))
-        return tokens + drop(self.outer(hidden), self.settings.dropout, keys[1])
+        return tokens + dropout(self.outer(hidden), self.settings.dropout, keys[1])
 
 
 class LanguageModel(nnx.Module):
@@ -177,7 +177,7 @@ class LanguageModel(nnx.Module):
                 "shape [batch, length]; add the batch axis of a single sequence with symbols[None]"
             )
         tokens = self.embedding[...][symbols].astype(self.dtype)
-        keys = keys_of_parts(dropout_key, len(self.layers), training)
+        keys = split_keys(dropout_key, len(self.layers), training)
         for layer, key in zip(self.layers, keys, strict=True):
             tokens = layer(tokens, training=training, dropout_key=key)
         return self.classifier(self.norm(tokens))

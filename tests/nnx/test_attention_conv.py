@@ -39,18 +39,18 @@ def integers(layer: nnx.Conv) -> nnx.Conv:
 
 def pair(row, **options):
     """A convolution, its attention, and images."""
-    inside, outside, size, strides, given, sides = row
-    conv = integers(nnx.Conv(inside, outside, size, strides, rngs=nnx.Rngs(0), **given))
+    inside, outside, size, strides, arguments, sides = row
+    conv = integers(nnx.Conv(inside, outside, size, strides, rngs=nnx.Rngs(0), **arguments))
     images = np.random.default_rng(1).integers(0, 9, (2, *sides, inside))
     return conv, AttentionConv.from_conv(conv, **options), jnp.asarray(images, jnp.float32)
 
 
-FEW = ROWS[2], ROWS[4], ROWS[6]  # of those that are not slow, each argument once
+FAST_ROWS = ROWS[2], ROWS[4], ROWS[6]  # of those that are not slow, each argument once
 
 
 @pytest.mark.parametrize(
     "row",
-    [row if row in FEW else pytest.param(row, marks=pytest.mark.slow) for row in ROWS],
+    [row if row in FAST_ROWS else pytest.param(row, marks=pytest.mark.slow) for row in ROWS],
     ids=lambda row: f"{row[2]} {row[3]} {row[4]}",
 )
 def test_one_hot_heads_are_equal_to_it(row):
@@ -86,8 +86,8 @@ def test_any_number_of_batch_axes_and_vmap_and_jit():
     assert layer(images[None, None]).shape == (1, 1, *expected.shape)
     compiled = nnx.jit(lambda layer, images: layer(images))(layer, images)
     mapped = nnx.vmap(lambda layer, image: layer(image), in_axes=(None, 0))(layer, images)
-    for found in (compiled, mapped):
-        assert_within(found, expected, np.full(expected.shape, 1e-4))
+    for actual in (compiled, mapped):
+        assert_within(actual, expected, np.full(expected.shape, 1e-4))
 
 
 def test_a_depthwise_layer_holds_no_zeros():
@@ -150,9 +150,11 @@ def test_an_empty_batch_and_a_large_dilated_layer():
     grouped = AttentionConv(4, 4, (3, 3), feature_group_count=4, rngs=nnx.Rngs(0))
     assert grouped(jnp.ones((0, 8, 8, 4), jnp.float32)).shape == (0, 8, 8, 4)
     wide = nnx.Conv(64, 64, (3, 3), kernel_dilation=6, rngs=nnx.Rngs(0))
-    found = AttentionConv.from_conv(wide).to_conv()
-    assert found.distance < 1e-5
-    assert_within(found.conv.kernel[...], wide.kernel[...], np.full(wide.kernel[...].shape, 1e-6))
+    recovered = AttentionConv.from_conv(wide).to_conv()
+    assert recovered.distance < 1e-5
+    assert_within(
+        recovered.conv.kernel[...], wide.kernel[...], np.full(wide.kernel[...].shape, 1e-6)
+    )
 
 
 @pytest.mark.slow
@@ -331,10 +333,10 @@ def test_causal_convolutions_have_a_mask(row, form):
     conv = nnx.Conv(ins, outs, size, strides, **options, rngs=nnx.Rngs(0))
     layer = AttentionConv.from_conv(integers(conv), causal=True, form=form)
     inputs = jax.random.randint(jax.random.key(0), (2, *sides, ins), -9, 10).astype(jnp.float32)
-    expected, found = conv(inputs), layer(inputs)
-    assert_within(found, expected, 0 if form == "limit" else 1e-4)
+    expected, actual = conv(inputs), layer(inputs)
+    assert_within(actual, expected, 0 if form == "limit" else 1e-4)
     spoiled, earlier = layer(inputs.at[:, 4:].set(jnp.nan)), 4 // strides
-    assert_equal(spoiled[:, :earlier], found[:, :earlier])
+    assert_equal(spoiled[:, :earlier], actual[:, :earlier])
     assert bool(jnp.isnan(spoiled[:, earlier:]).all())
     back = layer.to_conv()
     assert back.conv.padding == "CAUSAL"

@@ -29,18 +29,18 @@ class Network(nnx.Module):
         self.head = nnx.Linear(6, 10, rngs=rngs)
 
     def __call__(self, images: jax.Array) -> jax.Array:
-        found = nnx.relu(self.norm(self.stem(images)))
-        found = nnx.max_pool(found, (2, 2), (2, 2))
-        found = self.again(nnx.relu(self.blocks[0](found)))
-        found = self.more["last"](self.blocks[1](found))
-        return self.head(found.mean((1, 2)))
+        features = nnx.relu(self.norm(self.stem(images)))
+        features = nnx.max_pool(features, (2, 2), (2, 2))
+        features = self.again(nnx.relu(self.blocks[0](features)))
+        features = self.more["last"](self.blocks[1](features))
+        return self.head(features.mean((1, 2)))
 
 
 @pytest.fixture(scope="module")
 def network() -> Network:
-    made = Network(nnx.Rngs(0))
-    made.eval()
-    return made
+    model = Network(nnx.Rngs(0))
+    model.eval()
+    return model
 
 
 IMAGES = jax.random.normal(jax.random.key(0), (2, 16, 13, 3), jnp.float32)
@@ -149,9 +149,9 @@ def test_in_training_mode_the_batch_statistics_stay(network):
     training = nnx.clone(network)
     training.train()
     before = training.norm.mean[...]
-    made, _ = to_attention(training, IMAGES)
+    converted, _ = to_attention(training, IMAGES)
     assert_equal(training.norm.mean[...], before)
-    assert_equal(made.norm.mean[...], before)
+    assert_equal(converted.norm.mean[...], before)
 
 
 @pytest.mark.slow
@@ -205,8 +205,8 @@ class Scaled(nnx.Module):
         self.conv = nnx.Conv(1, 1, (3,), rngs=nnx.Rngs(0))
 
     def __call__(self, images, *, scale):
-        found = self.conv(scale * self.conv(0 * images))
-        return {"found": found, "sign": found > 0, "name": "one"}
+        outputs = self.conv(scale * self.conv(0 * images))
+        return {"outputs": outputs, "sign": outputs > 0, "name": "one"}
 
 
 @pytest.mark.parametrize(
@@ -220,8 +220,8 @@ class Scaled(nnx.Module):
 def test_imaginary_parts_and_single_numbers_count(as_output):
     class Other(Scaled):
         def __call__(self, images):
-            found = self.conv(images) * (3 if isinstance(self.conv, AttentionConv) else 1)
-            return jnp.zeros(2), as_output(found)
+            outputs = self.conv(images) * (3 if isinstance(self.conv, AttentionConv) else 1)
+            return jnp.zeros(2), as_output(outputs)
 
     _, report = to_attention(Other(), ones(1, 5, 1))
     assert report.difference > 0.5
@@ -267,8 +267,8 @@ def test_the_report_covers_every_call_and_calls_may_have_keywords():
 def test_what_is_not_a_number_is_not_hidden():
     class Broken(Scaled):
         def __call__(self, images):
-            found = self.conv(images)
-            return found, found * (jnp.nan if isinstance(self.conv, AttentionConv) else 1)
+            outputs = self.conv(images)
+            return outputs, outputs * (jnp.nan if isinstance(self.conv, AttentionConv) else 1)
 
     _, report = to_attention(Broken(), ones(1, 5, 1))
     assert np.isnan(report.difference)
@@ -331,10 +331,10 @@ class Scanned(nnx.Module):
     def __init__(self) -> None:
         @nnx.split_rngs(splits=3)
         @nnx.vmap
-        def made(rngs):
+        def build(rngs):
             return nnx.Conv(2, 2, (3,), rngs=rngs)
 
-        self.convs = made(nnx.Rngs(0))
+        self.convs = build(nnx.Rngs(0))
 
     def __call__(self, images):
         @nnx.scan(in_axes=(0, nnx.Carry), out_axes=nnx.Carry)
@@ -365,10 +365,10 @@ def stacked(axis, bias=True, **metadata):
 
     @nnx.split_rngs(splits=3)
     @nnx.vmap(out_axes=axis)
-    def made(rngs):
+    def build(rngs):
         return nnx.Conv(2, 2, (3,), use_bias=bias, rngs=rngs, kernel_metadata=metadata)
 
-    return made(nnx.Rngs(0))
+    return build(nnx.Rngs(0))
 
 
 def test_the_axis_that_layers_are_stacked_on_is_not_guessed():
@@ -462,8 +462,8 @@ class Nonnegative(nnx.Module):
         self.conv.kernel[...] = jnp.abs(self.conv.kernel[...])
 
     def __call__(self, images):
-        held = nnx.state(self.conv, nnx.Param)
-        nnx.update(self.conv, jax.tree.map(lambda p: jnp.maximum(p, 0), held))
+        state = nnx.state(self.conv, nnx.Param)
+        nnx.update(self.conv, jax.tree.map(lambda p: jnp.maximum(p, 0), state))
         return self.conv(images)
 
 
@@ -476,8 +476,8 @@ class Computed(nnx.Module):
         self.conv.kernel[...] = jnp.round(256 * self.conv.kernel[...]) / 256
 
     def __call__(self, images):
-        graph, held = nnx.split(self.conv)
-        kernels = jax.tree.map(lambda p: self.compute(p, self.gain[...]), held)
+        graph, state = nnx.split(self.conv)
+        kernels = jax.tree.map(lambda p: self.compute(p, self.gain[...]), state)
         return nnx.merge(graph, kernels)(images)
 
 
@@ -610,10 +610,10 @@ def test_a_model_that_does_not_trace_says_so():
 def test_under_tracing_the_model_is_made_and_nothing_is_measured():
     """What Orbax restores into; and inside of jit."""
     images = ones(1, 5, 2)
-    made = to_attention(CONV, images).model
+    converted = to_attention(CONV, images).model
     abstract = nnx.eval_shape(lambda: to_attention(CONV, images).model)
     shapes = jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), nnx.state(abstract))
-    assert shapes == jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), nnx.state(made))
+    assert shapes == jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), nnx.state(converted))
 
     @nnx.jit
     def run(conv, images):
@@ -744,8 +744,8 @@ def test_a_model_without_attention_does_not_go_back():
 
 def test_convolutions_may_stand_in_lists_and_dictionaries():
     model = Holder(nnx.data({"a": [nnx.clone(CONV)], "b": CONV}))
-    found, _ = to_attention(model, ones(1, 5, 2))
-    kinds = [type(part) for part in (found.held["a"][0], found.held["b"])]
+    converted, _ = to_attention(model, ones(1, 5, 2))
+    kinds = [type(part) for part in (converted.held["a"][0], converted.held["b"])]
     assert kinds == [AttentionConv, AttentionConv]
     alone, report = to_attention(CONV, ones(1, 5, 2))
     assert isinstance(alone, AttentionConv)
@@ -762,14 +762,14 @@ def test_the_kernel_that_comes_back_at_a_stride_is_the_nearest_one(padding):
     moved = nnx.state(layer, nnx.Param)
     nnx.update(layer, jax.tree.map(lambda x: x + 0.1 * generator.normal(size=x.shape), moved))
     images = jnp.eye(9)[..., None]
-    seen = np.asarray(layer(images)).ravel()
-    found = layer.to_conv((9,))[0].kernel[...]
+    outputs = np.asarray(layer(images)).ravel()
+    kernel = layer.to_conv((9,))[0].kernel[...]
     taps = []
     for tap in np.eye(3):
         conv.kernel[...] = jnp.asarray(tap, jnp.float32).reshape(3, 1, 1)
         taps.append(np.asarray(conv(images)).ravel())
-    nearest = np.linalg.lstsq(np.stack(taps, 1), seen, rcond=None)[0]
-    assert_within(np.asarray(found).ravel(), nearest, 1e-5)
+    nearest = np.linalg.lstsq(np.stack(taps, 1), outputs, rcond=None)[0]
+    assert_within(np.asarray(kernel).ravel(), nearest, 1e-5)
 
 
 def test_no_bound_is_derived_of_maps_that_are_stored_in_half_a_float():

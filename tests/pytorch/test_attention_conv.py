@@ -250,13 +250,13 @@ class Called(torch.nn.Conv2d):
 
 def hooked(conv=None):
     conv = conv or torch.nn.Conv2d(2, 3, 3)
-    conv.register_forward_hook(lambda *given: 2 * given[2])
+    conv.register_forward_hook(lambda *args: 2 * args[2])
     return conv
 
 
 def replaced(name, kind=torch.nn.Conv2d):
     conv = kind(2, 3, 3)
-    setattr(conv, name, lambda *given, **named: 2 * getattr(kind, name)(conv, *given, **named))
+    setattr(conv, name, lambda *args, **named: 2 * getattr(kind, name)(conv, *args, **named))
     return conv
 
 
@@ -265,7 +265,7 @@ def normed():
 
 
 @pytest.mark.parametrize(
-    ("made", "word"),
+    ("build", "word"),
     [
         (lambda: Scaled(2, 3, 3), "forward of its own"),
         (lambda: Called(2, 3, 3), "_call_impl of its own"),
@@ -287,9 +287,9 @@ def normed():
         (lambda: torch.nn.Linear(2, 3), "Linear"),
     ],
 )
-def test_what_computes_otherwise_than_its_weight_says_is_refused(made, word):
+def test_what_computes_otherwise_than_its_weight_says_is_refused(build, word):
     with pytest.raises(ValueError, match=word):
-        AttentionConv.from_conv(made())
+        AttentionConv.from_conv(build())
 
 
 def test_a_parametrised_weight_is_read_as_it_is_now():
@@ -319,13 +319,13 @@ def test_causal_layers_are_the_convolution_and_see_nothing_later(sizes, widths, 
     inputs = torch.randn(2, 4, 11, dtype=torch.float64)
     padded = nn.functional.pad(inputs, widths)
     with torch.no_grad():
-        found = layer(inputs)
-        torch.testing.assert_close(found, conv(padded), rtol=0, atol=1e-12)
+        outputs = layer(inputs)
+        torch.testing.assert_close(outputs, conv(padded), rtol=0, atol=1e-12)
         spoiled = inputs.clone()
         spoiled[..., 7:], spoiled[0, 1, -1] = torch.nan, torch.inf
         result = layer(spoiled)
-    last = torch.arange(found.shape[-1]) * stride + dilation * (taps - 1) - widths[0]
-    assert torch.equal(result[..., last < 7], found[..., last < 7])
+    last = torch.arange(outputs.shape[-1]) * stride + dilation * (taps - 1) - widths[0]
+    assert torch.equal(result[..., last < 7], outputs[..., last < 7])
     assert result[..., last >= 7].isnan().all()
 
 

@@ -38,15 +38,15 @@ def test_a_network_of_timm_becomes_a_file_and_onnx(folder, capsys) -> None:
         code = main(
             ["convert", "network", NAME, *options, "--onnx", "net.onnx", "-o", "n.safetensors"]
         )
-        said = capsys.readouterr()
-        assert code == 0, said.err
-        assert "convolutions -> attention layers of 2 and 10 heads" in said.out
-        assert "as ONNX for images (2, 3, 32, 40)" in said.out
+        captured = capsys.readouterr()
+        assert code == 0, captured.err
+        assert "convolutions -> attention layers of 2 and 10 heads" in captured.out
+        assert "as ONNX for images (2, 3, 32, 40)" in captured.out
         images, expected = np.load("images.npy"), np.load("outputs.npy")
-        found = np.asarray(ca.load_network("n.safetensors")(images))
+        logits = np.asarray(ca.load_network("n.safetensors")(images))
     session = onnxruntime.InferenceSession("net.onnx", providers=["CPUExecutionProvider"])
     (other,) = session.run(None, {session.get_inputs()[0].name: images})
-    for outputs in (found, other):
+    for outputs in (logits, other):
         assert np.abs(outputs - expected).max() <= 1e-5 * np.abs(expected).max()
 
 
@@ -72,13 +72,13 @@ def test_outputs_that_are_not_pytorchs_are_refused(folder, capsys, monkeypatch) 
         "import torch\n\ndef net():\n    return torch.nn.ConvTranspose2d(4, 6, 2, groups=2)\n"
     )
     np.save("four.npy", np.random.default_rng(0).normal(size=(1, 4, 5, 6)).astype(np.float32))
-    given = ["convert", "network", "up.py:net", "--images", "four.npy", "-o", "up.safetensors"]
+    args = ["convert", "network", "up.py:net", "--images", "four.npy", "-o", "up.safetensors"]
     with monkeypatch.context() as patch:  # torchax as it is
         patch.setattr(functions, "correct", lambda environment: None)
-        assert main(given) == 2
+        assert main(args) == 2
     assert "torchax computes up.py:net otherwise than PyTorch, by" in capsys.readouterr().err
     assert not (folder / "up.safetensors").exists()
-    assert main(given) == 0
+    assert main(args) == 0
 
 
 TWO = """import torch
@@ -102,8 +102,8 @@ def test_each_output_is_compared_and_which_one_expected_is(folder, capsys, monke
     with torch.no_grad():
         outputs = module(torch.from_numpy(np.load("images.npy")))
     np.save("a.npy", outputs["a"].numpy())
-    given = ["convert", "network", "two.py:Two", "--weights", "two.pth", "--images", "images.npy"]
-    assert main([*given, "--expected", "a.npy", "-o", "two.safetensors"]) == 0
+    args = ["convert", "network", "two.py:Two", "--weights", "two.pth", "--images", "images.npy"]
+    assert main([*args, "--expected", "a.npy", "-o", "two.safetensors"]) == 0
     assert "the first of 3 outputs of the network as it was built" in capsys.readouterr().out
     changed = Network.outputs_in_pytorch
 
@@ -112,7 +112,7 @@ def test_each_output_is_compared_and_which_one_expected_is(folder, capsys, monke
         return [first, *(each + 1 for each in rest)]
 
     monkeypatch.setattr(Network, "outputs_in_pytorch", other)
-    assert main([*given, "-o", "three.safetensors"]) == 2
+    assert main([*args, "-o", "three.safetensors"]) == 2
     assert "torchax computes two.py:Two otherwise than PyTorch" in capsys.readouterr().err
 
 
@@ -122,8 +122,8 @@ def test_parts_by_number_are_said_to_be_those_of_a_weight_norm(folder, capsys) -
     )
     normed = torch.nn.utils.parametrizations.weight_norm(torch.nn.Conv2d(3, 4, 3))
     torch.save(normed.state_dict(), "normed.pth")
-    given = ["convert", "network", "one.py:net", "--weights", "normed.pth"]
-    assert main([*given, "--images", "images.npy", "-o", "one.safetensors"]) == 0
+    args = ["convert", "network", "one.py:net", "--weights", "normed.pth"]
+    assert main([*args, "--images", "images.npy", "-o", "one.safetensors"]) == 0
     assert (
         "are taken for those of a weight norm, which their names allow" in capsys.readouterr().out
     )

@@ -50,13 +50,13 @@ def test_logits_are_those_of_the_network(name, build, kind, dtype):
     )
     model = build(compiled).eval()
     with torch.no_grad():
-        found = model(torch.from_numpy(images.transpose(0, 3, 1, 2).copy()))
-    logits = np.asarray(getattr(found, "logits", found))
+        outputs = model(torch.from_numpy(images.transpose(0, 3, 1, 2).copy()))
+    logits = np.asarray(getattr(outputs, "logits", outputs))
     expected = np.asarray(function(images))
     assert np.abs(logits - expected).max() <= LIMITS[dtype] * np.abs(expected).max()
     assert (logits.argmax(1) == expected.argmax(1)).all()
-    apart = np.abs(logits - np.asarray(compiled(images)))
-    assert (apart <= 2 * compiled.report.bound.total).all()
+    difference = np.abs(logits - np.asarray(compiled(images)))
+    assert (difference <= 2 * compiled.report.bound.total).all()
 
 
 def test_a_file_of_older_names_is_loaded(tmp_path):
@@ -68,15 +68,15 @@ def test_a_file_of_older_names_is_loaded(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(config | compiled.arguments))
     content = write_safetensors(compiled.arrays, {"format": "pt"})
     (tmp_path / "model.safetensors").write_bytes(content)
-    model, told = transformers.ViTForImageClassification.from_pretrained(
+    model, loading_info = transformers.ViTForImageClassification.from_pretrained(
         tmp_path, dtype=torch.float64, output_loading_info=True
     )
-    assert not told["missing_keys"]
-    assert not told["unexpected_keys"]
+    assert not loading_info["missing_keys"]
+    assert not loading_info["unexpected_keys"]
     with torch.no_grad():
-        found = model.eval()(torch.from_numpy(IMAGES.transpose(0, 3, 1, 2).copy())).logits
+        logits = model.eval()(torch.from_numpy(IMAGES.transpose(0, 3, 1, 2).copy())).logits
     expected = np.asarray(function(IMAGES))
-    assert np.abs(found.numpy() - expected).max() <= 1e-12 * np.abs(expected).max()
+    assert np.abs(logits.numpy() - expected).max() <= 1e-12 * np.abs(expected).max()
 
 
 def test_as_onnx(tmp_path):

@@ -106,10 +106,10 @@ def test_methods_are_told_apart_by_the_shortcut(subjects, monkeypatch):
     result = explained(replace(subjects["shortcut"], name=SHORTCUT))
     assert result["counts"]["logits"] == {"cases": 4, "zero derivative": 1, "whole field": 3}
     lines = tables([result | {"name": SHORTCUT}]).splitlines()
-    said = {line.split(" | ")[0]: line for line in lines if " of 64" in line}
-    assert "| 1.00; 1 of 64 | 0.99; 1 of 64 | 0.00; " in said["| derivative × input"]
-    assert "| 1.00; 1 of 64 | 0.99; 1 of 64 | 0.00; " in said["| gradient × input"]
-    alone, _, without = said["| rollout"].split(" | ")[1:4]
+    row_of = {line.split(" | ")[0]: line for line in lines if " of 64" in line}
+    assert "| 1.00; 1 of 64 | 0.99; 1 of 64 | 0.00; " in row_of["| derivative × input"]
+    assert "| 1.00; 1 of 64 | 0.99; 1 of 64 | 0.00; " in row_of["| gradient × input"]
+    alone, _, without = row_of["| rollout"].split(" | ")[1:4]
     assert alone == without.removesuffix(" |")  # whatever the image shows
     assert len(draw([result | {"name": SHORTCUT}]).subfigs[1].axes) == 8
 

@@ -35,17 +35,17 @@ def network(class_token):
 
 def attention(vit, images):
     """Of the first layer `[batch, heads, tokens, tokens]`, and what its branch adds."""
-    seen, block = {}, vit.blocks[0]
+    activations, block = {}, vit.blocks[0]
     block.attn.fused_attn = False
     hooks = [
-        block.attn.attn_drop.register_forward_hook(lambda m, i, o: seen.update(weights=o)),
-        block.attn.register_forward_hook(lambda m, i, o: seen.update(read=i[0], branch=o)),
+        block.attn.attn_drop.register_forward_hook(lambda m, i, o: activations.update(weights=o)),
+        block.attn.register_forward_hook(lambda m, i, o: activations.update(read=i[0], branch=o)),
     ]
     with torch.no_grad():
         vit(images)
     for hook in hooks:
         hook.remove()
-    return seen
+    return activations
 
 
 def shift_of(weights, before):
@@ -57,13 +57,13 @@ def shift_of(weights, before):
 
 def largest_leak(weights, border, before, queries):
     """Of all heads and these queries, to other tokens than the one of the head's shift."""
-    found = 0.0
+    leak = 0.0
     for head in range(weights.shape[1]):
         meant = targets(GRID, border, shift_of(weights[0, head], before), before)
         for query in queries:
             share = weights[:, head, before + query, int(meant[query])]
-            found = max(found, float(1 - share.min()))
-    return found
+            leak = max(leak, float(1 - share.min()))
+    return leak
 
 
 @pytest.mark.parametrize("class_token", [True, False])
@@ -72,9 +72,9 @@ def test_its_heads_are_one_hot_within_the_leak_as_ours_are(snippet, class_token)
     border, before = ("class", 1) if class_token else ("edge", 0)
     every = range(GRID[0] * GRID[1]) if class_token else INSIDE
     usual = network(class_token)
-    found = convolutional(usual.state_dict(), heads=3, image_size=(24, 32), leak=LEAK)
-    assert found.border == border
-    ours = {name: torch.from_numpy(array) for name, array in found.parameters.items()}
+    initialization = convolutional(usual.state_dict(), heads=3, image_size=(24, 32), leak=LEAK)
+    assert initialization.border == border
+    ours = {name: torch.from_numpy(array) for name, array in initialization.parameters.items()}
     usual.load_state_dict(ours)
     theirs = network(class_token)
     snippet(theirs, images, leak=LEAK)
@@ -89,15 +89,17 @@ def test_its_heads_are_one_hot_within_the_leak_as_ours_are(snippet, class_token)
 def test_its_branch_is_the_shift_of_its_channels(snippet, class_token):
     images, vit = torch.rand(4, 3, 24, 32) * 2 - 1, network(class_token)
     snippet(vit, images, leak=LEAK)
-    seen, before = attention(vit, images), int(class_token)
-    read, branch = (seen[name][:, before:].reshape(4, *GRID, 72) for name in ("read", "branch"))
-    largest = float(seen["read"][..., :64].norm(dim=-1).max())
+    activations, before = attention(vit, images), int(class_token)
+    read, branch = (
+        activations[name][:, before:].reshape(4, *GRID, 72) for name in ("read", "branch")
+    )
+    largest = float(activations["read"][..., :64].norm(dim=-1).max())
     for head in range(3):
         own = slice(24 * head, min(24 * head + 24, 64))
-        rows, columns = shift_of(seen["weights"][0, head], before)
+        rows, columns = shift_of(activations["weights"][0, head], before)
         moved = torch.roll(read[..., own], (-rows, -columns), (1, 2))[:, 1:5, 1:7]
-        apart = (branch[:, 1:5, 1:7, own] - moved).norm(dim=-1).max()
-        assert float(apart) <= 2 * LEAK * largest
+        distance = (branch[:, 1:5, 1:7, own] - moved).norm(dim=-1).max()
+        assert float(distance) <= 2 * LEAK * largest
     assert not branch[..., 64:].any()
 
 

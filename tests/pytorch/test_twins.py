@@ -57,8 +57,8 @@ def test_a_counterexample_is_one_in_both_files(written):
     if pair.expected == "holds":
         assert not (folder / "counterexample.json").exists()
         return
-    held = json.loads((folder / "counterexample.json").read_text())
-    image = np.array(held["image"], np.float32).reshape(1, *pair.network.image)
+    counterexample = json.loads((folder / "counterexample.json").read_text())
+    image = np.array(counterexample["image"], np.float32).reshape(1, *pair.network.image)
     for name in ("cnn", "twin"):
         first, second = run_network(folder / f"{name}.onnx", image)[0]
         assert first < second - content["bound"]["total"][0]
@@ -91,8 +91,8 @@ def test_a_public_parser_reads_what_was_meant(written):
     lower, upper = (side.ravel().tolist() for side in writing.box_of(pair))
     query = vnnlib.parse_query_file(str(folder / "property-2.vnnlib"))
     (network,) = query.networks
-    assert [held.shape for held in network.inputs] == [[1, *pair.network.image]]
-    assert [held.shape for held in network.outputs] == [[1, content["classes"]]]
+    assert [tensor.shape for tensor in network.inputs] == [[1, *pair.network.image]]
+    assert [tensor.shape for tensor in network.outputs] == [[1, content["classes"]]]
     *box, condition = [str(assertion.expr).split() for assertion in query.assertions]
     assert [float(words[-1].rstrip(")")) for words in box[::2]] == lower
     assert [float(words[-1].rstrip(")")) for words in box[1::2]] == upper
@@ -106,8 +106,8 @@ def test_a_public_parser_reads_the_properties_of_all_pairs(pair):
     pytest.importorskip("vnnlib")
     classes = len(pair.network.bias)
     threshold = (Condition(0, Fraction(-355, 2**20)),)
-    asked = conditions("class", classes) if pair.asks == "class" else threshold
-    _, text = vnnlib(*writing.box_of(pair), classes, asked)
+    output_property = conditions("class", classes) if pair.asks == "class" else threshold
+    _, text = vnnlib(*writing.box_of(pair), classes, output_property)
     require_parsed(text)
     with pytest.raises(ValueError, match="the package vnnlib cannot read a property"):
         require_parsed(text.removesuffix(")\n"))

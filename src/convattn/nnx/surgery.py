@@ -95,7 +95,7 @@ def to_attention(
     if isinstance(example, list):
         raise ValueError("example is a list, but expected an array, or a tuple of arguments")
     arguments = example if type(example) is tuple else (example,)
-    call = call or (lambda model, *given: model(*given))
+    call = call or (lambda model, *args: model(*args))
 
     def run(model: Any) -> Any:
         return call(model, *arguments)
@@ -107,7 +107,7 @@ def to_attention(
     convs_of = partial(_modules_at, nnx.Conv, attention_layers)
     observation = observed(model, convs_of, run)
     _refuse_other_kernels({site.path: site.module for site in originals}, observation)
-    _require_held_kernels(model, convs_of, run)
+    _require_stored_kernels(model, convs_of, run)
     expected = run(nnx.clone(model))  # a model may ask for the type of its layers
     result = run(nnx.clone(attention))
     layers = []
@@ -135,8 +135,8 @@ def chosen(root: nnx.List, where: Callable[[str, nnx.Conv], bool] | None) -> lis
     Raises:
         ValueError: If there are none, and as `_require_own_parameters` does.
     """
-    found = _sites(root, (nnx.Conv, nnx.ConvTranspose))
-    taken = [site for site in found if where is None or where(site.path, site.module)]
+    sites = _sites(root, (nnx.Conv, nnx.ConvTranspose))
+    taken = [site for site in sites if where is None or where(site.path, site.module)]
     if not taken:
         raise ValueError(
             f"model={type(root[0]).__name__} holds no nnx.Conv"
@@ -147,8 +147,8 @@ def chosen(root: nnx.List, where: Callable[[str, nnx.Conv], bool] | None) -> lis
             )
         )
     _require_own_parameters(taken, root)
-    for site in found:
-        other = next((each for each in taken if each.module is site.module), site)
+    for site in sites:
+        other = next((other_site for other_site in taken if other_site.module is site.module), site)
         if other is not site and site not in taken:
             raise ValueError(
                 f"{site.path} and {other.path} are one module, of which `where` takes one path, "
@@ -157,7 +157,10 @@ def chosen(root: nnx.List, where: Callable[[str, nnx.Conv], bool] | None) -> lis
     for path, node in nnx.iter_graph(root):
         if isinstance(node, nnx.WeightNorm | nnx.SpectralNorm):
             inside = ".".join(map(str, (*path[1:], "")))
-            _refuse_computed([each.path for each in taken if each.path.startswith(inside)], node)
+            _refuse_computed(
+                [other_site.path for other_site in taken if other_site.path.startswith(inside)],
+                node,
+            )
     return taken
 
 
@@ -173,7 +176,7 @@ def _refuse_computed(paths: Iterable[str], wrapper: Any = None) -> None:
         )
 
 
-def _require_held_kernels(
+def _require_stored_kernels(
     model: Any, convs_of: Callable[[Any], Mapping[str, Any]], run: Callable[[Any], Any]
 ) -> None:
     """Refuse layers that are called with another kernel than the model holds.
@@ -188,12 +191,12 @@ def _require_held_kernels(
         convs_of: The convolutions of a copy, by path.
         run: Calls a model.
     """
-    for down, whole in product((True, False), repeat=2):
+    for down, integers in product((True, False), repeat=2):
         moved = nnx.clone(model)
-        held = nnx.state(moved, nnx.Not(nnx.RngState))
-        if is_traced([held]):
+        state = nnx.state(moved, nnx.Not(nnx.RngState))
+        if is_traced([state]):
             return
-        nnx.update(moved, jax.tree.map(partial(_moved, down=down, whole=whole), held))
+        nnx.update(moved, jax.tree.map(partial(_moved, down=down, integers=integers), state))
         before = {path: nnx.clone(conv) for path, conv in convs_of(nnx.List([moved])).items()}
         try:
             observation = observed(moved, convs_of, run)
@@ -212,7 +215,7 @@ def _refuse_other_kernels(convs: Mapping[str, Any], observation: Observed) -> No
     """
     for path, conv in convs.items():
         called = (call.layer for call in observation.calls(path) or ())
-        kernels = [each.kernel[...] for each in (conv, observation.watch.modules[path], *called)]
+        kernels = [layer.kernel[...] for layer in (conv, observation.watch.modules[path], *called)]
         if is_traced(kernels):
             continue
         kernel, *others = map(np.asarray, kernels)
@@ -220,7 +223,7 @@ def _refuse_other_kernels(convs: Mapping[str, Any], observation: Observed) -> No
             _refuse_computed([path])
 
 
-def _moved(parameter: Array, down: bool, whole: bool) -> Array:
+def _moved(parameter: Array, down: bool, integers: bool) -> Array:
     """Another value of the same kind: up to two more, or as much less in every other place.
 
     The steps differ from place to place, so that no mean, sum or rounding of them stays the same.
@@ -228,23 +231,25 @@ def _moved(parameter: Array, down: bool, whole: bool) -> Array:
     Args:
         parameter: Of any dtype; what is true becomes false.
         down: Whether some are one less; of integers none are.
-        whole: Whether integers and booleans are moved, too.
+        integers: Whether integers and booleans are moved, too.
     """
     if not jnp.issubdtype(parameter.dtype, jnp.inexact):
         is_bool = parameter.dtype == bool
         is_number = is_bool or jnp.issubdtype(parameter.dtype, jnp.integer)
-        return parameter if not (whole and is_number) else ~parameter if is_bool else parameter + 1
-    places = np.arange(parameter.size)
-    steps = (1 + places * GOLDEN % 1) * (1 - 2 * (places % 2 * down))
+        return (
+            parameter if not (integers and is_number) else ~parameter if is_bool else parameter + 1
+        )
+    indices = np.arange(parameter.size)
+    steps = (1 + indices * GOLDEN % 1) * (1 - 2 * (indices % 2 * down))
     return parameter + jnp.asarray(steps.reshape(parameter.shape), parameter.dtype)
 
 
-def _is_kernel_or_step(called: np.ndarray, held: np.ndarray) -> bool:
-    """Whether a layer was called with the kernel that is held, or with one step of a stack."""
-    same_kind = called.dtype == held.dtype and called.ndim <= held.ndim
-    if not same_kind or called.shape != held.shape[held.ndim - called.ndim :]:
+def _is_kernel_or_step(called: np.ndarray, kernel: np.ndarray) -> bool:
+    """Whether a layer was called with the stored kernel, or with one step of a stack."""
+    same_kind = called.dtype == kernel.dtype and called.ndim <= kernel.ndim
+    if not same_kind or called.shape != kernel.shape[kernel.ndim - called.ndim :]:
         return False
-    steps = held.reshape(-1, called.size).view(np.uint8)
+    steps = kernel.reshape(-1, called.size).view(np.uint8)
     return bool((steps == called.reshape(1, -1).view(np.uint8)).all(axis=1).any())
 
 
@@ -260,15 +265,15 @@ def replaced(
         ValueError: As `to_attention` does.
     """
     root = nnx.List([nnx.clone(model)])
-    made: dict[int, AttentionConv] = {}
+    converted: dict[int, AttentionConv] = {}
     paths = {}
     for site in chosen(root, where):
-        if id(site.module) not in made:
+        if id(site.module) not in converted:
             try:
-                made[id(site.module)] = AttentionConv.from_conv(site.module, **options)
+                converted[id(site.module)] = AttentionConv.from_conv(site.module, **options)
             except ValueError as error:
                 raise ValueError(f"{site.path or 'the model'}: {error}") from error
-        paths[site.path] = made[id(site.module)]
+        paths[site.path] = converted[id(site.module)]
         site.put(paths[site.path])
     return root[0], paths
 
@@ -309,10 +314,10 @@ def to_convolution(
     """
     require_module(model)
     root = nnx.List([nnx.clone(model)])
-    found = _sites(root, (AttentionConv,))
-    if not found:
+    sites = _sites(root, (AttentionConv,))
+    if not sites:
         raise ValueError(f"model={type(model).__name__} holds no AttentionConv")
-    call = call or (lambda model, *given: model(*given))
+    call = call or (lambda model, *args: model(*args))
     arguments = example if type(example) is tuple else (example,)
 
     def run(model: Any) -> Any:
@@ -320,17 +325,17 @@ def to_convolution(
 
     observation = expected = None
     if example is not None:
-        layers_of = partial(_modules_at, AttentionConv, [site.path for site in found])
+        layers_of = partial(_modules_at, AttentionConv, [site.path for site in sites])
         observation = observed(model, layers_of, run)
         expected = run(nnx.clone(model))
-    made, layers = {}, []
-    for site in found:
+    conversions, layers = {}, []
+    for site in sites:
         layer = site.module
         calls = (None if observation is None else observation.calls(site.path)) or []
         sides = calls[0].inputs.shape[-1 - len(layer.strides) : -1] if calls else None
-        if id(layer) not in made:
-            made[id(layer)] = layer.to_conv(sides)
-        conv, elsewhere, uniform, other = made[id(layer)]
+        if id(layer) not in conversions:
+            conversions[id(layer)] = layer.to_conv(sides)
+        conv, elsewhere, uniform, other = conversions[id(layer)]
         distances = []
         for own, inputs, _ in calls:
             if largest([inputs]) == 0:
@@ -374,12 +379,12 @@ class Site(NamedTuple):
 def _sites(root: nnx.List, kinds: tuple[type, ...]) -> list[Site]:
     """Every place in `root[0]` that holds a module of these kinds; a shared one has several."""
     reached = {id(node): path for path, node in nnx.iter_graph(root) if isinstance(node, kinds)}
-    found = [
+    sites = [
         site
-        for site in _held_in(root)
+        for site in _all_nodes(root)
         if isinstance(site.module, kinds) and isinstance(site.holder, nnx.Pytree | list | dict)
     ]
-    for site in found:
+    for site in sites:
         reached.pop(id(site.module), None)
     for path in reached.values():
         raise ValueError(
@@ -390,7 +395,7 @@ def _sites(root: nnx.List, kinds: tuple[type, ...]) -> list[Site]:
     def natural(site: Site) -> list[str]:
         return [part.zfill(6) if part.isdigit() else part for part in site.path.split(".")]
 
-    return sorted(found, key=natural)
+    return sorted(sites, key=natural)
 
 
 def _modules_at(kind: type, paths: Collection[str], root: nnx.List) -> dict[str, Any]:
@@ -398,34 +403,36 @@ def _modules_at(kind: type, paths: Collection[str], root: nnx.List) -> dict[str,
     return {site.path: site.module for site in _sites(root, (kind,)) if site.path in paths}
 
 
-def _held_in(root: nnx.List) -> Iterator[Site]:
+def _all_nodes(root: nnx.List) -> Iterator[Site]:
     """All that `root[0]` and what it holds have as attributes, or in pytrees of any kind."""
     for path, node in nnx.iter_graph(root):
-        held: Iterable[tuple[Any, Any]] = ()
+        children: Iterable[tuple[Any, Any]] = ()
         if isinstance(node, nnx.Pytree):
-            held = vars(node).items()
+            children = vars(node).items()
         elif isinstance(node, list):
-            held = enumerate(node)
+            children = enumerate(node)
         elif isinstance(node, dict):
-            held = node.items()
+            children = node.items()
         elif not isinstance(node, nnx.Variable):
             pairs = jax.tree.leaves_with_path(
                 node, is_leaf=lambda child, node=node: child is not node
             )
-            held = [(jax.tree_util.keystr(key, simple=True), child) for key, child in pairs if key]
-        for key, child in held:
+            children = [
+                (jax.tree_util.keystr(key, simple=True), child) for key, child in pairs if key
+            ]
+        for key, child in children:
             yield Site(".".join(str(part) for part in (*path, key)[1:]), node, key, child)
 
 
-def _require_own_parameters(found: Sequence[Site], root: nnx.List) -> None:
+def _require_own_parameters(sites: Sequence[Site], root: nnx.List) -> None:
     """Refuse parameters that anything else in the model holds: each would get maps of its own."""
     names = ("kernel", "bias")
-    owners = {id(getattr(site.module, name)): (site, name) for site in found for name in names}
-    for held in _held_in(root):
-        site, name = owners.get(id(held.module), (held, ""))
-        if held.module is not None and held.holder is not site.module and name:
+    owners = {id(getattr(site.module, name)): (site, name) for site in sites for name in names}
+    for other in _all_nodes(root):
+        site, name = owners.get(id(other.module), (other, ""))
+        if other.module is not None and other.holder is not site.module and name:
             raise ValueError(
-                f"{held.path} is also {site.path}.{name}, but expected a parameter of its own: "
+                f"{other.path} is also {site.path}.{name}, but expected a parameter of its own: "
                 "shared modules stay shared, shared parameters do not"
             )
 

@@ -51,7 +51,7 @@ class Watch:
         class Watched(kind):
             """Notes each call."""
 
-            def __call__(self, inputs: Array, *given: Any, **named: Any) -> Array:
+            def __call__(self, inputs: Array, *args: Any, **named: Any) -> Array:
                 path = self.watched_path
                 if inputs.shape[-1] != getattr(self, "in_features", inputs.shape[-1]):
                     raise ValueError(
@@ -59,7 +59,7 @@ class Watch:
                         f"{self.in_features} channels in the last axis; give an example as the "
                         "model is called with"
                     )
-                outputs = super().__call__(inputs, *given, **named)
+                outputs = super().__call__(inputs, *args, **named)
                 watch.note(path, self, inputs, outputs)
                 return outputs
 
@@ -68,7 +68,9 @@ class Watch:
     def note(self, path: str, layer: Any, inputs: Array, outputs: Array) -> None:
         """A call of a layer."""
         if is_traced([inputs, outputs]):
-            self.unseen |= {each for each, calls in self.calls.items() if calls is self.calls[path]}
+            self.unseen |= {
+                other for other, calls in self.calls.items() if calls is self.calls[path]
+            }
             return
         if layer is not self.modules[path]:
             layer = nnx.clone(layer)
@@ -168,7 +170,7 @@ def _replaying(kind: Any, following: Mapping[str, Iterator[LayerCall]]) -> Any:
     class Replaying(kind):
         """Gives what was noted."""
 
-        def __call__(self, inputs: Array, *given: Any, **named: Any) -> Array:
+        def __call__(self, inputs: Array, *args: Any, **named: Any) -> Array:
             call = next(following[self.watched_path], None)
             if call is None:
                 raise ValueError("more calls than were noted")

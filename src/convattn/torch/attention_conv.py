@@ -153,12 +153,12 @@ class AttentionConv(torch.nn.Module):
         exact = weight.detach().cpu().double().flatten(2).permute(2, 1, 0)
         uniform = -uniform_weight * exact.sum(0, keepdim=True)
         maps = torch.cat([exact, uniform]) / (1 - uniform_weight)
-        place = {"device": weight.device, "dtype": score_dtype(weight.dtype)}
+        factory = {"device": weight.device, "dtype": score_dtype(weight.dtype)}
         logit = math.log(uniform_weight / (1 - uniform_weight))
         trains = weight.requires_grad
         self.output = torch.nn.Parameter(maps.to(weight.device, weight.dtype), trains)
-        self.scores = torch.nn.Parameter(torch.eye(taps + 1, taps, **place), trains)
-        self.uniform_logit = torch.nn.Parameter(torch.tensor(logit, **place), trains)
+        self.scores = torch.nn.Parameter(torch.eye(taps + 1, taps, **factory), trains)
+        self.uniform_logit = torch.nn.Parameter(torch.tensor(logit, **factory), trains)
         self.bias = (
             None
             if bias is None
@@ -268,16 +268,16 @@ class AttentionConv(torch.nn.Module):
             spread = [
                 (n - 1) * s + 1 for n, s in zip(inputs.shape[2:], self.upsampling, strict=True)
             ]
-            wide = inputs.new_zeros(*inputs.shape[:2], *spread)
-            wide[(..., *(slice(None, None, s) for s in self.upsampling))] = inputs
-            inputs = wide
+            upsampled = inputs.new_zeros(*inputs.shape[:2], *spread)
+            upsampled[(..., *(slice(None, None, s) for s in self.upsampling))] = inputs
+            inputs = upsampled
         widths = self._widths(inputs.shape[2:])
         if output_size is not None:
             reaches = zip(self.dilation, self.kernel_size, strict=True)
             sides = zip(inputs.shape[2:], reaches, widths, output_size[-self.axes :], strict=True)
             widths = tuple(
-                (before, wanted + d * (k - 1) - size - before)
-                for size, (d, k), (before, _), wanted in sides
+                (before, outputs + d * (k - 1) - size - before)
+                for size, (d, k), (before, _), outputs in sides
             )
         flat = tuple(chain.from_iterable(reversed(widths)))
         if not any(flat):
@@ -326,11 +326,11 @@ class AttentionConv(torch.nn.Module):
         most = table.amax(1, keepdim=True).clamp(min=0)
         raised, level = torch.exp(table - most), torch.exp(-most)
         total = raised.sum(1, keepdim=True) + (last + 1 - table.shape[1]) * level
-        slices = tokens[..., self._places(tokens.shape[2:], sizes, tokens.device)]
+        slices = tokens[..., self._key_indices(tokens.shape[2:], sizes, tokens.device)]
         sums = tokens.cumsum(-1, dtype=table.dtype)[..., last]
-        seen = torch.einsum("htq,biqt->bhqi", (raised - level) / total, slices.to(table.dtype))
-        seen = seen + torch.einsum("hq,biq->bhqi", (level / total)[:, 0], sums)
-        return seen.to(tokens.dtype)
+        attended = torch.einsum("htq,biqt->bhqi", (raised - level) / total, slices.to(table.dtype))
+        attended = attended + torch.einsum("hq,biq->bhqi", (level / total)[:, 0], sums)
+        return attended.to(tokens.dtype)
 
     def _shift(self, tokens: Tensor) -> Tensor:
         """Weighted shifts, and the sum of all tokens."""
@@ -359,11 +359,11 @@ class AttentionConv(torch.nn.Module):
         """`[batch, heads, queries, in]`, all weights formed."""
         keys, values = math.prod(tokens.shape[2:]), tokens.flatten(2)
         table = self.table(self._last(sizes) + 1 if self.causal else keys)
-        each = table.mT if self.causal else table[:, None]
-        places = self._places(tokens.shape[2:], sizes, tokens.device)
-        shape = (self.heads, *places.shape)
-        scores = table.new_zeros(self.heads, len(places), values.shape[-1])
-        scores = scores.scatter(2, places.expand(shape), each.expand(shape))
+        entries = table.mT if self.causal else table[:, None]
+        indices = self._key_indices(tokens.shape[2:], sizes, tokens.device)
+        shape = (self.heads, *indices.shape)
+        scores = table.new_zeros(self.heads, len(indices), values.shape[-1])
+        scores = scores.scatter(2, indices.expand(shape), entries.expand(shape))
         if self.causal:
             later = torch.arange(keys, device=tokens.device) > self._last(sizes)[:, None]
             scores = scores.masked_fill(later, -math.inf)
@@ -378,7 +378,7 @@ class AttentionConv(torch.nn.Module):
         values = tokens.flatten(2).mT[:, None]
         last = self._last(sizes) if self.causal else None
         table = self.table(values.shape[2] if last is None else last + 1).to(values.dtype)
-        rows, columns = ([1] * 2 + list(part) for part in (self.stride, self.dilation))
+        rows, columns = ([1] * 2 + list(sizes) for sizes in (self.stride, self.dilation))
         reach = (1, *self.kernel_size)[-2:]
 
         def score(score: Tensor, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
@@ -398,16 +398,16 @@ class AttentionConv(torch.nn.Module):
         queries = values.new_zeros(len(tokens), self.heads, math.prod(sizes), _FLEX_WIDTH)
         return flex_attention(queries, zeros, values, score_mod=score, enable_gqa=True)
 
-    def _places(self, image: Sequence[int], sizes: Sequence[int], device: Any) -> Tensor:
+    def _key_indices(self, image: Sequence[int], sizes: Sequence[int], device: Any) -> Tensor:
         """Which key each tap of each query is, `[queries, taps]`, both row-major."""
-        place = torch.zeros(1, 1, dtype=torch.long, device=device)
+        indices = torch.zeros(1, 1, dtype=torch.long, device=device)
         for axis, size in enumerate(image):
             queries = torch.arange(sizes[axis], device=device) * self.stride[axis]
             taps = torch.arange(self.kernel_size[axis], device=device) * self.dilation[axis]
             here = queries[:, None] + taps
-            place = place[:, None, :, None] * size + here[None, :, None, :]
-            place = place.flatten(2).flatten(0, 1)
-        return place
+            indices = indices[:, None, :, None] * size + here[None, :, None, :]
+            indices = indices.flatten(2).flatten(0, 1)
+        return indices
 
     def _widths_of(self, padding: Any) -> Widths | str:
         if padding == SAME_XLA:
@@ -455,11 +455,11 @@ class AttentionConv(torch.nn.Module):
 
     def extra_repr(self) -> str:
         """What `print` shows."""
-        parts = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}"]
-        parts += [f"heads={self.heads}", f"stride={self.stride}", f"padding={self.padding}"]
-        parts += [f"dilation={self.dilation}"] if set(self.dilation) != {1} else []
-        parts += [f"groups={self.groups}"] if self.groups > 1 else []
-        return ", ".join([*parts, f"backend={self.backend!r}"])
+        fields = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}"]
+        fields += [f"heads={self.heads}", f"stride={self.stride}", f"padding={self.padding}"]
+        fields += [f"dilation={self.dilation}"] if set(self.dilation) != {1} else []
+        fields += [f"groups={self.groups}"] if self.groups > 1 else []
+        return ", ".join([*fields, f"backend={self.backend!r}"])
 
 
 class _NoWeight:
@@ -494,5 +494,5 @@ def _widths_now(conv: Any) -> Widths:
         reach = [d * (k - 1) for d, k in zip(conv.dilation, conv.weight.shape[2:], strict=True)]
         return tuple((total // 2, total - total // 2) for total in reach)
     widths = 0 if conv.padding == "valid" else conv.padding
-    each = (widths,) * axes if isinstance(widths, int) else tuple(widths)
-    return tuple((width, width) for width in each)
+    per_axis = (widths,) * axes if isinstance(widths, int) else tuple(widths)
+    return tuple((width, width) for width in per_axis)

@@ -21,7 +21,7 @@ from convattn.networks.weights.names import common_prefix, looks_like, prefixes_
 from convattn.networks.weights.pickles import refused_archive, refused_pickle
 
 _CONTAINERS = ("state_dict", "model_state_dict", "model", "net", "network", "params", "weights")
-MOST_LISTED = 10
+MAX_LISTED = 10
 _COUNTER = "num_batches_tracked"  # of batch norms: steps of training, which old files have not
 
 State = dict[str, torch.Tensor]
@@ -75,9 +75,9 @@ def _tensors_in(value: Any, name: str) -> State:
             if isinstance(value.get(container), Mapping):
                 return _tensors_in(value[container], name)
         if any(map(torch.is_tensor, value.values())):
-            return {str(key): each for key, each in value.items() if torch.is_tensor(each)}
+            return {str(key): tensor for key, tensor in value.items() if torch.is_tensor(tensor)}
         raise WeightsRefused(
-            f"{name} holds {', '.join(map(shown, list(value)[:MOST_LISTED])) or 'nothing'}, but "
+            f"{name} holds {', '.join(map(shown, list(value)[:MAX_LISTED])) or 'nothing'}, but "
             f"expected tensors by name, or such a dictionary under {', '.join(_CONTAINERS)}; save "
             "model.state_dict() alone"
         )
@@ -175,8 +175,8 @@ def _with_computed(
     stored = WeightsFile(name, plain, {})
     stored.require_computed()
     own = {key: tensor for key, tensor in arrays.items() if key in expected}
-    made = {key: _tensor(array, key) for key, array in stored.arrays.items() if key not in own}
-    return own | made, tuple(text for key, text in stored.assumed.items() if key in made)
+    computed = {key: _tensor(array, key) for key, array in stored.arrays.items() if key not in own}
+    return own | computed, tuple(text for key, text in stored.assumed.items() if key in computed)
 
 
 def _problems(
@@ -206,8 +206,8 @@ def _message(
     architecture: str,
     name: str,
 ) -> str:
-    listed = "; ".join(problems[:MOST_LISTED])
-    rest = len(problems) - MOST_LISTED
+    listed = "; ".join(problems[:MAX_LISTED])
+    rest = len(problems) - MAX_LISTED
     more = f"; and {rest} more" if rest > 0 else ""
     first = next((key for key in expected if key not in arrays), None)
     prefixes = prefixes_of(arrays, first) if first is not None else []
@@ -218,7 +218,7 @@ def _message(
             f"{{k.removeprefix({prefixes[0]!r}): v for k, v in state.items() if "
             f"k.startswith({prefixes[0]!r})}}"
         )
-    elif len(problems) > MOST_LISTED and (kind := looks_like(shapes)):
+    elif len(problems) > MAX_LISTED and (kind := looks_like(shapes)):
         remedy = f"they look like {kind}: name the architecture that they are of"
     else:
         remedy = "name the architecture that they are of, or build it in MODULE:FUNCTION"

@@ -142,8 +142,8 @@ def plain_module(module: Any, name: str) -> torch.nn.Module:
 
 def _require_evaluation(module: torch.nn.Module) -> None:
     """Refuse a module that is training, whose calls would change its statistics."""
-    for name, part in module.named_modules():
-        if part.training:
+    for name, submodule in module.named_modules():
+        if submodule.training:
             what = name or type(module).__name__
             raise ValueError(
                 f"{what} is in training mode, but expected evaluation; call module.eval()"
@@ -154,8 +154,8 @@ def _tensors_of(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
     """Parameters, buffers and tensors that are plain attributes, by name; shared ones once."""
     yield from module.named_parameters()
     yield from module.named_buffers()
-    for prefix, part in module.named_modules():
-        for name, value in vars(part).items():
+    for prefix, submodule in module.named_modules():
+        for name, value in vars(submodule).items():
             if isinstance(value, torch.Tensor):
                 yield f"{prefix}.{name}" if prefix else name, value
 
@@ -223,8 +223,8 @@ def _name_scopes(module: torch.nn.Module) -> Iterator[None]:
 
     try:
         named: set[int] = set()
-        for part in module.modules():
-            for name, child in part.named_children():
+        for submodule in module.modules():
+            for name, child in submodule.named_children():
                 if id(child) in named:
                     continue
                 named.add(id(child))

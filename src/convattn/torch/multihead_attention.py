@@ -90,8 +90,8 @@ class ImageAttention(torch.nn.Module):
         result = result[..., : self.out_features].reshape(batch, *grid, *self.output_patch_size, -1)
         pairs = chain(*zip(range(1, axes + 1), range(axes + 1, 2 * axes + 1), strict=True))
         sides = [n * p for n, p in zip(grid, self.output_patch_size, strict=True)]
-        whole = result.permute(0, 2 * axes + 1, *pairs).reshape(batch, -1, *sides)
-        return whole[(..., *(slice(None, None, step) for step in self.subsampling))]
+        outputs = result.permute(0, 2 * axes + 1, *pairs).reshape(batch, -1, *sides)
+        return outputs[(..., *(slice(None, None, step) for step in self.subsampling))]
 
 
 def to_multihead_attention(

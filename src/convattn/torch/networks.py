@@ -137,7 +137,7 @@ BUILDERS: dict[str, Builder] = {"torchvision": _torchvision, "timm": _timm}
 
 def _no_such(library: str, name: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(name, list(known), NEAR, cutoff=0.5)
-    offered = ", ".join(f"{library}/{each}" for each in near)
+    offered = ", ".join(f"{library}/{model}" for model in near)
     return f"network='{library}/{name}', but {library} has no such network" + (
         f"; near ones are {offered}" if near else f"; see {library}'s list of models"
     )

@@ -53,16 +53,16 @@ def _average_pool(
     """torchax's, but a window that ends beyond the padding is divided by what it holds."""
     from torchax.ops.jaten import _aten_avg_pool
 
-    given = (images, kernel_size, stride, padding, ceil_mode, count_include_pad)
+    args = (images, kernel_size, stride, padding, ceil_mode, count_include_pad)
     if not ceil_mode or not count_include_pad or divisor_override is not None:
-        return _aten_avg_pool(*given, divisor_override)
-    sums, axes = _aten_avg_pool(*given, 1), len(kernel_size)
+        return _aten_avg_pool(*args, divisor_override)
+    sums, axes = _aten_avg_pool(*args, 1), len(kernel_size)
     steps = tuple(stride) if stride else tuple(kernel_size)
     widths = (padding,) if isinstance(padding, int) else tuple(padding)
     widths = widths * axes if len(widths) == 1 else widths
-    held = []
+    counts = []
     for axis in range(axes):
         first = np.arange(sums.shape[axis - axes]) * steps[axis] - widths[axis]
         end = images.shape[axis - axes] + widths[axis]
-        held.append(np.minimum(first + kernel_size[axis], end) - first)
-    return sums / jnp.asarray(math.prod(np.ix_(*held)), sums.dtype)
+        counts.append(np.minimum(first + kernel_size[axis], end) - first)
+    return sums / jnp.asarray(math.prod(np.ix_(*counts)), sums.dtype)

@@ -52,7 +52,9 @@ def require_own_weight(path: str, module: Any) -> None:
     tail = "before to_attention, or leave it out with where="
     if parametrize.is_parametrized(module):
         name = next(iter(module.parametrizations))
-        kinds = [type(part).__name__ for part in module.parametrizations[name]]
+        kinds = [
+            type(parametrization).__name__ for parametrization in module.parametrizations[name]
+        ]
         raise ValueError(
             f"{where}: its {name} is computed by the parametrisation {', '.join(kinds)}, but "
             "expected a parameter; call torch.nn.utils.parametrize.remove_parametrizations("
@@ -73,14 +75,14 @@ def require_no_hooks(path: str, module: Any) -> None:
         kind = type(hook).__name__
         if isinstance(hook, prune.BasePruningMethod):
             name = hook._tensor_name
-            found = ("pruning", f"prune.remove(layer, {name!r})")
+            remedy = ("pruning", f"prune.remove(layer, {name!r})")
         elif kind in remedies:
-            found = remedies[kind]
+            remedy = remedies[kind]
         else:
             continue
         raise ValueError(
-            f"{where}: its weight is computed by {found[0]} at each call, but expected a "
-            f"parameter; call torch.nn.utils.{found[1]} {tail}"
+            f"{where}: its weight is computed by {remedy[0]} at each call, but expected a "
+            f"parameter; call torch.nn.utils.{remedy[1]} {tail}"
         )
     hooks = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
     for attribute in hooks:

@@ -136,5 +136,5 @@ def nodes(block: Any) -> Iterator[Any]:
     """The nodes of a block, and of the blocks that these hold."""
     for node in block.nodes():
         yield node
-        for inner in node.blocks():
-            yield from nodes(inner)
+        for child_block in node.blocks():
+            yield from nodes(child_block)

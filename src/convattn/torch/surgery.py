@@ -121,13 +121,13 @@ def to_attention(
     original = _copied(model)
     attention, layers = _replaced(original, chosen, options)
     arguments = example if type(example) is tuple else (example,)
-    own_call = call or (lambda model, *given: model(*given))
+    own_call = call or (lambda model, *args: model(*args))
 
     def run(model: torch.nn.Module) -> Any:  # on copies, which it may write to
         with _seeded():
             return own_call(model, *tree_map_only(Tensor, torch.clone, arguments))
 
-    _require_held_weights(original, chosen, run)
+    _require_stored_weights(original, chosen, run)
     measured: dict[str, list[Call]] = {path: [] for path in chosen}
     with torch.no_grad():
         with _compared(original, layers, uniform_weight, measured):
@@ -207,7 +207,7 @@ def _place(parameter: Tensor) -> tuple[int, int]:
     return parameter.data_ptr(), parameter.numel()
 
 
-def _require_held_weights(
+def _require_stored_weights(
     model: torch.nn.Module, chosen: Mapping[str, Any], run: Callable[[torch.nn.Module], Any]
 ) -> None:
     """Refuse layers that are called with another weight than the model holds.
@@ -217,8 +217,8 @@ def _require_held_weights(
     from others shows also where an earlier call has left it in its place, a projection of the
     weights where they were its own, and what a run leaves for the next one.
     """
-    for down, whole in itertools.product((True, False), repeat=2):
-        if (computed := _computed_weights(model, chosen, run, down, whole)) is None:
+    for down, integers in itertools.product((True, False), repeat=2):
+        if (computed := _computed_weights(model, chosen, run, down, integers)) is None:
             continue
         for path in computed:
             raise ValueError(
@@ -235,7 +235,7 @@ def _computed_weights(
     chosen: Mapping[str, Any],
     run: Callable[[torch.nn.Module], Any],
     down: bool,
-    whole: bool,
+    integers: bool,
 ) -> list[str] | None:
     """The layers whose weight in a run is not the moved one; None where the model does not run."""
     moved, computed = _copied(model), list[str]()
@@ -246,7 +246,7 @@ def _computed_weights(
                 signs = torch.randint(0, 2, tensor.shape, generator=generator) * 2 - 1
                 steps = 1 + torch.rand(tensor.shape, generator=generator)
                 tensor.add_((steps * signs if down else steps).to(tensor))
-            elif whole:
+            elif integers:
                 tensor.logical_not_() if tensor.dtype == torch.bool else tensor.add_(1)
 
     weights = {path: moved.get_submodule(path).weight.detach().clone() for path in chosen}
@@ -288,13 +288,13 @@ def _replaced(
     """A copy with attention at these paths, and its layers."""
     attention = _copied(original)
     layers: dict[str, AttentionConv] = {}
-    made: dict[int, AttentionConv] = {}
+    converted: dict[int, AttentionConv] = {}
     modules = {path: attention.get_submodule(path) for path in paths}
     for path, module in modules.items():
-        if id(module) not in made:
-            made[id(module)] = AttentionConv.from_conv(module, **options)
-            made[id(module)].train(module.training)
-        layers[path] = made[id(module)]
+        if id(module) not in converted:
+            converted[id(module)] = AttentionConv.from_conv(module, **options)
+            converted[id(module)].train(module.training)
+        layers[path] = converted[id(module)]
         if path:
             above, _, name = path.rpartition(".")
             attention.get_submodule(above)._modules[name] = layers[path]
@@ -341,7 +341,7 @@ def _replay(attention: torch.nn.Module, measured: dict[str, list[Call]]) -> None
     """Layers that give the outputs of their convolutions, call by call, while there are any."""
     modules = {attention.get_submodule(path): calls for path, calls in measured.items()}
     for module, calls in modules.items():
-        outputs = iter([each.output for each in calls])
+        outputs = iter([call.output for call in calls])
         module.register_forward_hook(lambda *_, outputs=outputs: next(outputs, None))
 
 
@@ -360,7 +360,7 @@ def _bound(
         weight = weight.unflatten(0, (conv.groups, -1)).transpose(1, 2).flatten(0, 1)
         weight = weight.flip(*range(2, weight.ndim))
     options = {"stride": layer.stride, "dilation": layer.dilation, "groups": layer.groups}
-    whole = CONVOLUTIONS[layer.axes](magnitudes, weight, bias, **options)
+    magnitude = CONVOLUTIONS[layer.axes](magnitudes, weight, bias, **options)
     taps = weight.flatten(2).sum(-1).unflatten(0, (layer.groups, -1))  # [groups, out, in]
     mean = magnitudes.flatten(2).mean(-1).unflatten(1, (layer.groups, -1))
     everywhere = torch.einsum("bgi,goi->bgo", mean, taps).flatten(1)
@@ -373,7 +373,7 @@ def _bound(
     steps = 2 * keys + (products + 2) * layer.heads + 16 * score + 64
     tallest = (1 + float(weight.max())) * (1 + float(magnitudes.max()))
     inflation = 1 + 2 * gamma_or_infinite(keys + products + 16, ROUNDOFF[torch.float32])
-    majorant = float((whole + spread * everywhere).max()) * inflation
+    majorant = float((magnitude + spread * everywhere).max()) * inflation
     floor = 4 * steps * torch.finfo(torch.float32).tiny * tallest
     relative = gamma_or_infinite(steps, roundoff) + gamma_or_infinite(products + 1, roundoff)
     return relative * majorant + floor

@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from convattn.encodings.layer import AttentionLayer
 from convattn.nnx.layers.compute import compute_dtype, wide_dtype
-from convattn.nnx.layers.dropout import keys_of_parts
+from convattn.nnx.layers.dropout import split_keys
 from convattn.nnx.layers.images import read_images, token_grid
 from convattn.nnx.layers.linear import linear
 from convattn.operators.integers import as_integer
@@ -87,7 +87,7 @@ class Encoder(nnx.Module):
         """
         images = read_images(images, self.channels)
         tokens = self.embedding(patchify(images, self.settings.downsampling).astype(self.dtype))
-        keys = keys_of_parts(dropout_key, len(self.layers), training)
+        keys = split_keys(dropout_key, len(self.layers), training)
         for layer, key in zip(self.layers, keys, strict=True):
             tokens = layer(tokens, training=training, dropout_key=key)
         wide = wide_dtype(self.dtype)

@@ -30,7 +30,7 @@ from convattn.nnx.layers.compute import (
     product_precision,
     wide_dtype,
 )
-from convattn.nnx.layers.dropout import drop, keys_of_parts
+from convattn.nnx.layers.dropout import dropout, split_keys
 from convattn.nnx.layers.linear import linear
 from convattn_lab.models.positional_attention import PositionalAttention
 from convattn_lab.models.settings import EncoderSettings
@@ -82,12 +82,12 @@ class EncoderLayer(nnx.Module):
         self, tokens: Tokens, *, training: bool = False, dropout_key: Array | None = None
     ) -> Tokens:
         """Z of X; dropout only in training, and only with a key."""
-        keys = keys_of_parts(dropout_key, 3, training)
-        attended = drop(self.attend(tokens, keys[0]), self.settings.dropout, keys[1])
+        keys = split_keys(dropout_key, 3, training)
+        attended = dropout(self.attend(tokens, keys[0]), self.settings.dropout, keys[1])
         tokens = self.add_and_norm(self.attention_norm, tokens, attended)
         hidden = self.recomputed(self.activated)(self.inner(tokens))
         return self.add_and_norm(
-            self.outer_norm, tokens, drop(hidden, self.settings.dropout, keys[2])
+            self.outer_norm, tokens, dropout(hidden, self.settings.dropout, keys[2])
         )
 
     def attend(self, tokens: Tokens, key: Array | None) -> Tokens:

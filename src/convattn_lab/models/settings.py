@@ -11,8 +11,8 @@ from pydantic import Field
 
 from convattn.nnx.vision_transformer.settings import VisionTransformerSettings
 from convattn.settings import (
-    LARGEST_WIDTH,
-    MOST_LAYERS,
+    MAX_LAYERS,
+    MAX_WIDTH,
     Odd,
     Rate,
     Side,
@@ -26,7 +26,7 @@ from convattn.settings import (
 Encoding = Literal["quadratic", "gaussian", "learned", "content"]
 Operator = Literal["convolution", "sac", "msac"]
 Variance = Annotated[float, Field(ge=0, le=1e6)]
-Heads = Annotated[int, Field(ge=0, le=LARGEST_WIDTH)]
+Heads = Annotated[int, Field(ge=0, le=MAX_WIDTH)]
 
 
 @settings
@@ -38,7 +38,7 @@ class EncoderSettings:
     encoding: Encoding = "quadratic"
     """Isotropic Gaussians, general Gaussians, learned tables, or learned tables and content."""
 
-    heads: Annotated[tuple[Heads, ...], Field(min_length=1, max_length=MOST_LAYERS)] = (9,) * 6
+    heads: Annotated[tuple[Heads, ...], Field(min_length=1, max_length=MAX_LAYERS)] = (9,) * 6
     """Heads of each layer, so that there are as many layers; 0 leaves a layer its bias alone."""
 
     width: Width = 400
@@ -156,8 +156,8 @@ VisionModelSettings = (
 
 
 def _same_stages(channels: tuple[int, ...], blocks: tuple[int, ...]) -> None:
-    if sum(blocks) > MOST_LAYERS:
-        raise ValueError(f"blocks={blocks}, but expected at most {MOST_LAYERS} in all")
+    if sum(blocks) > MAX_LAYERS:
+        raise ValueError(f"blocks={blocks}, but expected at most {MAX_LAYERS} in all")
     if len(channels) != len(blocks):
         raise ValueError(
             f"channels={channels} and blocks={blocks}, but expected as many of the one as of the "

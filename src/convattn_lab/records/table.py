@@ -10,7 +10,7 @@ from rich.table import Table
 
 from convattn.data.cifar10_slice import SIDE
 from convattn.files import shown
-from convattn.settings import LARGEST_SIDE
+from convattn.settings import MAX_SIDE
 from convattn_lab.analysis.run_summary import RunSummary, percent, read_pruning, read_summary
 from convattn_lab.models.settings import EncoderSettings, ResNetSettings
 from convattn_lab.models.sizes import abstract_model, flop_count, parameter_count
@@ -116,11 +116,11 @@ def _read_shape(path: Path) -> _ImageShape:
             f"run.json of {path} does not say {missing} of its images, so that the sizes of the "
             "model are not known; the run was made by an earlier version"
         ) from missing
-    sides = [side for side in size if type(side) is int and 1 <= side <= LARGEST_SIDE]
+    sides = [side for side in size if type(side) is int and 1 <= side <= MAX_SIDE]
     if len(sides) != 2 or sides != size or not 1 <= classes <= MAX_CLASSES:
         raise ValueError(
             f"run.json of {path} says that its images have the size {shown(size)} and {classes} "
-            f"classes, but expected two sides of 1 to {LARGEST_SIDE:,} pixels and 1 to "
+            f"classes, but expected two sides of 1 to {MAX_SIDE:,} pixels and 1 to "
             f"{MAX_CLASSES} classes; the file was damaged: put the one back that the run wrote"
         )
     return _ImageShape(classes, (sides[0], sides[1]))

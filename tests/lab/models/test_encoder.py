@@ -125,7 +125,7 @@ def test_each_layer_drops_other_numbers(monkeypatch):
         return values
 
     monkeypatch.setattr(encoder_layer, "apply_attention", attend)
-    monkeypatch.setattr(encoder_layer, "drop", keep)
+    monkeypatch.setattr(encoder_layer, "dropout", keep)
     model = tiny(dropout=0.3, attention_dropout=0.2)
     model(images(), training=True, dropout_key=jax.random.key(0))
     assert len(keys) == len({*keys}) == 6

@@ -11,7 +11,7 @@ import numpy as np
 from flax import nnx
 
 from convattn.data.cifar10_slice import Images
-from convattn.nnx.layers.dropout import drop
+from convattn.nnx.layers.dropout import dropout
 from convattn_lab.data.augmentation.settings import Augmentation
 from convattn_lab.data.batches import DeviceImages
 from convattn_lab.training.devices import data_mesh, place, spread
@@ -36,7 +36,7 @@ class Dense(nnx.Module):
 
     def __call__(self, images, *, training=False, dropout_key=None):
         flat = images.reshape(len(images), -1).astype(self.dense.dtype)
-        return self.dense(drop(flat, self.dropout, dropout_key if training else None))
+        return self.dense(dropout(flat, self.dropout, dropout_key if training else None))
 
 
 class Normalized(nnx.Module):

@@ -24,7 +24,7 @@ def model_of(seed=0, **options):
     return VisionTransformer(settings, classes=5, image_size=(8, 12), rngs=nnx.Rngs(seed))
 
 
-def drawn(arrays):
+def random_like(arrays):
     rng = np.random.default_rng(0)
     return {n: rng.normal(size=a.shape).astype(np.float32) / 3 for n, a in arrays.items()}
 
@@ -36,7 +36,7 @@ def drawn(arrays):
 )
 def test_there_and_back(options):
     model = model_of(**options)
-    arrays = drawn(state_dict(model))
+    arrays = random_like(state_dict(model))
     load_state_dict(model, arrays)
     assert all(np.array_equal(array, arrays[n]) for n, array in state_dict(model).items())
     other = model_of(1, **options)
@@ -50,7 +50,7 @@ def test_parameters_of_64_bits():
     options = {"classes": 5, "image_size": (8, 12), "rngs": nnx.Rngs(0)}
     model = VisionTransformer(settings, dtype="float64", **options)
     arrays = {
-        name: array.astype(float) + 2**-40 for name, array in drawn(state_dict(model)).items()
+        name: array.astype(float) + 2**-40 for name, array in random_like(state_dict(model)).items()
     }
     load_state_dict(model, arrays)
     assert all(np.array_equal(array, arrays[n]) for n, array in state_dict(model).items())
@@ -61,15 +61,15 @@ def test_parameters_of_64_bits():
 def test_the_names_mean_what_they_mean_in_timm(pooling):
     """The attention of each layer, as the reader of timm's names works it out in float64."""
     model = model_of(pooling=pooling)
-    arrays = drawn(state_dict(model))
+    arrays = random_like(state_dict(model))
     load_state_dict(model, arrays)
     images = np.random.default_rng(1).normal(size=(2, 8, 12, 3))
     read = read_transformer(WeightsFile("model", arrays, {}), 3)
     tokens = model.embedded(jnp.asarray(images, jnp.float32))
-    for layer, seen in zip(model.layers, attention_layers(read, images), strict=True):
-        given = layer.mixing_inputs(tokens)
-        weights = np.asarray(attention_maps(layer.mixing.layer(), given).weights)
-        assert np.abs(weights.reshape(seen.attention.shape) - seen.attention).max() < 1e-5
+    for layer, observed in zip(model.layers, attention_layers(read, images), strict=True):
+        inputs = layer.mixing_inputs(tokens)
+        weights = np.asarray(attention_maps(layer.mixing.layer(), inputs).weights)
+        assert np.abs(weights.reshape(observed.attention.shape) - observed.attention).max() < 1e-5
         tokens = layer(tokens)
 
 
@@ -77,7 +77,7 @@ def test_the_names_mean_what_they_mean_in_timm(pooling):
 def test_logits_are_those_of_timm(position):
     torch, timm = torch_package("timm")
     model = model_of(pooling="class" if position == "absolute" else "mean", position=position)
-    arrays = drawn(state_dict(model))
+    arrays = random_like(state_dict(model))
     load_state_dict(model, arrays)
     how = {"img_size": (8, 12), "patch_size": 4, "embed_dim": 12, "depth": 2, "num_heads": 3}
     how |= {"mlp_ratio": 20 / 12, "num_classes": 5}
@@ -90,8 +90,8 @@ def test_logits_are_those_of_timm(position):
     theirs.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
     images = np.random.default_rng(1).normal(size=(2, 8, 12, 3)).astype(np.float32)
     with torch.no_grad():
-        wanted = theirs(torch.from_numpy(images).permute(0, 3, 1, 2)).numpy()
-    assert np.abs(np.asarray(model(images)) - wanted).max() < 1e-4 * np.abs(wanted).max()
+        expected = theirs(torch.from_numpy(images).permute(0, 3, 1, 2)).numpy()
+    assert np.abs(np.asarray(model(images)) - expected).max() < 1e-4 * np.abs(expected).max()
 
 
 @pytest.mark.parametrize(
@@ -115,18 +115,18 @@ def test_a_model_with_rotary_positions_starts_as_convolutions(columns_first):
     if columns_first:
         rotary = Rotary.axial(8, columns_first=True)
     how = {"heads": 3, "image_size": (8, 12), "kernel_size": (2, 3), "leak": 1e-5}
-    found = convolutional(drawn(state_dict(model)), "filters", rotary=rotary, **how)
-    load_state_dict(model, found.parameters)
+    initialization = convolutional(random_like(state_dict(model)), "filters", rotary=rotary, **how)
+    load_state_dict(model, initialization.parameters)
     images = np.random.default_rng(1).normal(size=(2, 8, 12, 3))
     tokens = model.embedded(jnp.asarray(images, jnp.float32))
-    for layer, start in zip(model.layers, found.layers, strict=True):
-        given = layer.mixing_inputs(tokens)
-        padded = np.pad(np.asarray(given), ((0, 0), (1, 1), (1, 1), (0, 0)), mode="edge")
+    for layer, start in zip(model.layers, initialization.layers, strict=True):
+        inputs = layer.mixing_inputs(tokens)
+        padded = np.pad(np.asarray(inputs), ((0, 0), (1, 1), (1, 1), (0, 0)), mode="edge")
         taps = [
             padded[:, 1 + a : 3 + a, b : 3 + b] @ start.kernel[a, b] for a, b in np.ndindex(2, 3)
         ]
-        wanted = sum(taps) + np.asarray(layer.mixing.bias[...])
-        gap = np.linalg.norm(np.asarray(layer.mixing(given)) - wanted, axis=-1).max()
+        expected = sum(taps) + np.asarray(layer.mixing.bias[...])
+        gap = np.linalg.norm(np.asarray(layer.mixing(inputs)) - expected, axis=-1).max()
         assert start.distance < 1e-3 * start.largest
         assert gap > 100 * start.distance if columns_first else gap <= start.distance
         tokens = layer(tokens)

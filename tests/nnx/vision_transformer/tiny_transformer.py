@@ -60,9 +60,9 @@ def network(
     settings: VisionTransformerSettings, dtype: str = "float32", seed: int = 0
 ) -> VisionTransformer:
     """The same for any settings of images of this size."""
-    given = {"classes": 5, "image_size": SIZE, "dtype": dtype}
-    held = wide_dtype(dtype).name
-    return filled(abstract_model(settings, **given), seed, held)
+    options = {"classes": 5, "image_size": SIZE, "dtype": dtype}
+    parameter_dtype = wide_dtype(dtype).name
+    return filled(abstract_model(settings, **options), seed, parameter_dtype)
 
 
 def images(batch: int = 2, seed: int = 1, dtype: str = "float32") -> jax.Array:

@@ -15,12 +15,12 @@ def attended(mixing: Any, tokens: np.ndarray, ring: int) -> np.ndarray:
     *grid, width = tokens.shape
     places = list(product(*(range(n) for n in grid)))
     keys = list(product(*(range(-ring, n + ring) for n in grid)))
-    seen = np.array([tokens[key] if key in places else np.zeros(width) for key in keys])
+    attended_tokens = np.array([tokens[key] if key in places else np.zeros(width) for key in keys])
     result = np.tile(numbers(mixing.bias), (*grid, 1))
     for h, query in product(range(mixing.query.shape[0]), places):
         q = tokens[query] @ numbers(mixing.query)[h] + numbers(mixing.query_bias)[h]
-        k = seen @ numbers(mixing.key)[h] + numbers(mixing.key_bias)[h]
-        v = seen @ numbers(mixing.value)[h] + numbers(mixing.value_bias)[h]
+        k = attended_tokens @ numbers(mixing.key)[h] + numbers(mixing.key_bias)[h]
+        v = attended_tokens @ numbers(mixing.value)[h] + numbers(mixing.value_bias)[h]
         if isinstance(mixing, RotaryMixing):
             q = turned(q, query, mixing.base)
             k = np.array(
@@ -40,14 +40,14 @@ def attended(mixing: Any, tokens: np.ndarray, ring: int) -> np.ndarray:
 
 def turned(features: np.ndarray, place: tuple[int, ...], base: float) -> np.ndarray:
     """RoPE of one token's query or key: pairs of the row, then pairs of the column."""
-    found, quarter = features.copy(), len(features) // 4
+    rotated, quarter = features.copy(), len(features) // 4
     for axis, at in enumerate(place):
         for number in range(quarter):
             angle, first = at * base ** (-number / quarter), 2 * (axis * quarter + number)
             one, two = features[first : first + 2]
-            found[first] = math.cos(angle) * one - math.sin(angle) * two
-            found[first + 1] = math.sin(angle) * one + math.cos(angle) * two
-    return found
+            rotated[first] = math.cos(angle) * one - math.sin(angle) * two
+            rotated[first + 1] = math.sin(angle) * one + math.cos(angle) * two
+    return rotated
 
 
 def convolved(mixing: Any, tokens: np.ndarray, size: int, border: str) -> np.ndarray:
@@ -57,14 +57,14 @@ def convolved(mixing: Any, tokens: np.ndarray, size: int, border: str) -> np.nda
     reach, channels = len(kernel) // 2, width // size**2
     result = np.zeros_like(tokens)
     for i, j, y, x in product(range(rows), range(columns), range(size), range(size)):
-        found = numbers(mixing.bias).copy()
+        total = numbers(mixing.bias).copy()
         for dy, dx in product(range(-reach, reach + 1), repeat=2):
             (a, v), (b, u) = divmod(i * size + y + dy, size), divmod(j * size + x + dx, size)
             inside = 0 <= a < rows and 0 <= b < columns
             patch = tokens[a, b] if inside else mean if border == "mean" else np.zeros(width)
             pixel = patch[(v * size + u) * channels :][:channels]
-            found += pixel @ kernel[dy + reach, dx + reach]
-        result[i, j, (y * size + x) * channels :][:channels] = found
+            total += pixel @ kernel[dy + reach, dx + reach]
+        result[i, j, (y * size + x) * channels :][:channels] = total
     return result
 
 

@@ -26,21 +26,21 @@ def compute_dtype(dtype: DTypeLike) -> np.dtype:
     dtype('float32')
     """
     try:
-        found = None if dtype is None else jnp.dtype(dtype)
+        result = None if dtype is None else jnp.dtype(dtype)
     except TypeError:
-        found = None
+        result = None
     known = [jnp.dtype(name) for name in ("bfloat16", "float16", "float32", "float64")]
-    if found is None or found not in known:
+    if result is None or result not in known:
         raise ValueError(
             f"dtype={dtype!r}, but expected bfloat16, float16, float32 or float64; images are "
             "given as floats, normalised"
         )
-    if found == jnp.float64 and not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
+    if result == jnp.float64 and not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
         raise ValueError(
             "dtype='float64', but 64-bit types are off in JAX, which would compute in float32; "
             "enable them with jax.config.update('jax_enable_x64', True), or take float32"
         )
-    return found
+    return result
 
 
 def wide_dtype(dtype: DTypeLike) -> np.dtype:
@@ -49,8 +49,8 @@ def wide_dtype(dtype: DTypeLike) -> np.dtype:
     >>> wide_dtype("bfloat16"), wide_dtype("float64")
     (dtype('float32'), dtype('float64'))
     """
-    given = jnp.dtype(dtype)
-    return given if given.itemsize >= 4 else jnp.dtype(jnp.float32)
+    concrete = jnp.dtype(dtype)
+    return concrete if concrete.itemsize >= 4 else jnp.dtype(jnp.float32)
 
 
 def with_bias(
@@ -70,8 +70,8 @@ def product_precision(dtype: DTypeLike) -> lax.Precision:
     >>> product_precision("float32").name, product_precision("bfloat16").name
     ('HIGHEST', 'DEFAULT')
     """
-    whole = jnp.dtype(dtype).itemsize >= 4
-    return lax.Precision.HIGHEST if whole else lax.Precision.DEFAULT
+    is_wide = jnp.dtype(dtype).itemsize >= 4
+    return lax.Precision.HIGHEST if is_wide else lax.Precision.DEFAULT
 
 
 def gelu(values: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
@@ -84,8 +84,8 @@ def gelu(values: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     [-0.1587, 0.0, 1.9545]
     """
     wide = values.astype(wide_dtype(values.dtype))
-    found = 0.5 * wide * (1 + lax.erf(wide * math.sqrt(0.5)))
-    return found.astype(values.dtype)
+    result = 0.5 * wide * (1 + lax.erf(wide * math.sqrt(0.5)))
+    return result.astype(values.dtype)
 
 
 def layer_norm(width: int, epsilon: float, *, rngs: nnx.Rngs, dtype: DTypeLike) -> nnx.LayerNorm:

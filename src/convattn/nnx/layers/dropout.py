@@ -15,18 +15,20 @@ from convattn.fast.dropout import draw_kept, kept_scale
 from convattn.nnx.layers.compute import wide_dtype
 
 
-def keys_of_parts(key: Array | None, parts: int, training: bool = True) -> list[Array | None]:
+def split_keys(key: Array | None, count: int, training: bool = True) -> list[Array | None]:
     """A key of its own for each part of a model; None for each outside training or without a key.
 
-    >>> keys_of_parts(jax.random.key(0), 2, training=False)
+    >>> split_keys(jax.random.key(0), 2, training=False)
     [None, None]
     """
     if key is None or not training:
-        return [None] * parts
-    return [jax.random.fold_in(key, part) for part in range(parts)]
+        return [None] * count
+    return [jax.random.fold_in(key, index) for index in range(count)]
 
 
-def drop(values: Float[Array, "*shape"], rate: float, key: Array | None) -> Float[Array, "*shape"]:
+def dropout(
+    values: Float[Array, "*shape"], rate: float, key: Array | None
+) -> Float[Array, "*shape"]:
     """Each number is zero with probability `rate`, else over 1 - rate; all stay without a key.
 
     Numbers are scaled in at least float32, and rounded once.
@@ -35,9 +37,9 @@ def drop(values: Float[Array, "*shape"], rate: float, key: Array | None) -> Floa
         rate: In [0, 1).
         key: a JAX random key, or None outside training.
 
-    >>> drop(jnp.ones(4), 0.5, None).tolist()
+    >>> dropout(jnp.ones(4), 0.5, None).tolist()
     [1.0, 1.0, 1.0, 1.0]
-    >>> sorted(set(drop(jnp.ones(99), 0.5, jax.random.key(0)).tolist()))
+    >>> sorted(set(dropout(jnp.ones(99), 0.5, jax.random.key(0)).tolist()))
     [0.0, 2.0]
     """
     if key is None or rate == 0:
@@ -46,21 +48,22 @@ def drop(values: Float[Array, "*shape"], rate: float, key: Array | None) -> Floa
     return jnp.where(draw_kept(key, rate, values.shape), scaled, jnp.zeros((), values.dtype))
 
 
-def skip(
+def drop_path(
     values: Float[Array, "batch *shape"], rate: float, key: Array | None
 ) -> Float[Array, "batch *shape"]:
     """Each image's numbers are all zero with probability `rate`, else all over 1 - rate.
 
     Args:
-        rate, key: As for `drop`.
+        rate, key: As for `dropout`.
 
-    >>> sorted({tuple(row) for row in skip(jnp.ones((99, 2)), 0.5, jax.random.key(0)).tolist()})
+    >>> rows = drop_path(jnp.ones((99, 2)), 0.5, jax.random.key(0))
+    >>> sorted(set(map(tuple, rows.tolist())))
     [(0.0, 0.0), (2.0, 2.0)]
     """
     if key is None or rate == 0:
         return values
-    kept = draw_kept(key, rate, (values.shape[0],) + (1,) * (values.ndim - 1))
-    return jnp.where(kept, values * jnp.asarray(kept_scale(rate), values.dtype), 0)
+    is_kept = draw_kept(key, rate, (values.shape[0],) + (1,) * (values.ndim - 1))
+    return jnp.where(is_kept, values * jnp.asarray(kept_scale(rate), values.dtype), 0)
 
 
 def depth_rates(most: float, depth: int) -> tuple[float, ...]:

@@ -26,22 +26,22 @@ def read_images(images: Any, channels: int) -> Float[Array, "batch height width 
     ValueError: images.shape=(8, 8, 3), but expected [batch, height, width, 3]; add the batch axis \
 of a single image with images[None]
     """
-    found = as_array(images, "images")
-    if found.ndim != 4 or found.shape[-1] != channels:
+    array = as_array(images, "images")
+    if array.ndim != 4 or array.shape[-1] != channels:
         remedy = (
             "add the batch axis of a single image with images[None]"
-            if found.ndim == 3
+            if array.ndim == 3
             else "channels come last, and the model is made for so many"
         )
         raise ValueError(
-            f"images.shape={found.shape}, but expected [batch, height, width, {channels}]; {remedy}"
+            f"images.shape={array.shape}, but expected [batch, height, width, {channels}]; {remedy}"
         )
-    if not jnp.issubdtype(found.dtype, jnp.floating):
+    if not jnp.issubdtype(array.dtype, jnp.floating):
         raise ValueError(
-            f"images.dtype={found.dtype}, but expected floats, normalised: subtract the mean of "
+            f"images.dtype={array.dtype}, but expected floats, normalised: subtract the mean of "
             "the training set and divide by its deviation, as the model was trained"
         )
-    return found
+    return array
 
 
 def token_grid(

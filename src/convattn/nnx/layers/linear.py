@@ -48,8 +48,8 @@ class Linear(nnx.Linear):
         self, inputs: Float[Array, "*lead features"], out_sharding: Any = None
     ) -> Float[Array, "*lead out_features"]:
         """X W + b in this map's dtype."""
-        whole = self.dtype is None or jnp.dtype(self.dtype).itemsize >= 4
-        if whole or self.bias is None:
+        is_wide = self.dtype is None or jnp.dtype(self.dtype).itemsize >= 4
+        if is_wide or self.bias is None:
             # One product of matrices: with more axes XLA's CPU kernels take longer.
             rows = super().__call__(inputs.reshape(-1, inputs.shape[-1]), out_sharding)
             return rows.reshape(*inputs.shape[:-1], rows.shape[-1])
@@ -82,9 +82,9 @@ def forward(inputs: Array, kernel: Array, bias: Array) -> tuple[Array, tuple[Arr
     return _half_affine(inputs, kernel, bias), (inputs, kernel, bias)
 
 
-def backward(held: tuple[Array, ...], cotangent: Array) -> tuple[Array, ...]:
+def backward(residuals: tuple[Array, ...], cotangent: Array) -> tuple[Array, ...]:
     """Of X, W and b, each in its own dtype."""
-    inputs, kernel, bias = held
+    inputs, kernel, bias = residuals
     back = _wide_product("...e,de->...d", cotangent, kernel.astype(inputs.dtype))
     products = _wide_product("...d,...e->de", inputs, cotangent)
     total = cotangent.sum(axis=tuple(range(cotangent.ndim - 1)), dtype=jnp.float32)

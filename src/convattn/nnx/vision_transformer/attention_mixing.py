@@ -58,13 +58,16 @@ class AttentionMixing(nnx.Module):
         self.precision = product_precision(dtype)
         self.attention_dropout = settings.attention_dropout
         self.grid = TokenGrid(tokens, check_ring(settings.ring, len(tokens)))
-        heads, width, inner = settings.heads, settings.width, settings.key_width
-        self.query = normal_parameter(rngs, heads, width, inner)
-        self.key = normal_parameter(rngs, heads, width, inner)
-        self.value = normal_parameter(rngs, heads, width, inner)
-        self.output = normal_parameter(rngs, heads, inner, width)
-        self.query_bias, self.key_bias = zero_parameter(heads, inner), zero_parameter(heads, inner)
-        self.value_bias, self.bias = zero_parameter(heads, inner), zero_parameter(width)
+        heads, width, head_width = settings.heads, settings.width, settings.key_width
+        self.query = normal_parameter(rngs, heads, width, head_width)
+        self.key = normal_parameter(rngs, heads, width, head_width)
+        self.value = normal_parameter(rngs, heads, width, head_width)
+        self.output = normal_parameter(rngs, heads, head_width, width)
+        self.query_bias, self.key_bias = (
+            zero_parameter(heads, head_width),
+            zero_parameter(heads, head_width),
+        )
+        self.value_bias, self.bias = zero_parameter(heads, head_width), zero_parameter(width)
         relative = settings.position == "relative"
         self.position_bias = zero_parameter(heads, len(self.grid.shifts)) if relative else None
 
@@ -86,8 +89,8 @@ class AttentionMixing(nnx.Module):
             output=output,
             bias=(shared + self.bias[...].astype(wide)).astype(self.dtype),
             content=ContentScores(
-                *(part[...].astype(wide) for part in (self.query, self.key)),
-                *(part[...].astype(wide) for part in (self.query_bias, self.key_bias)),
+                *(parameter[...].astype(wide) for parameter in (self.query, self.key)),
+                *(parameter[...].astype(wide) for parameter in (self.query_bias, self.key_bias)),
             ),
             patch_size=(1,) * axes,
             stride=(1,) * axes,

@@ -45,9 +45,11 @@ class ConvolutionMixing(nnx.Module):
         self.dtype = compute_dtype(dtype)
         self.patch_size, self.border = settings.patch_size, settings.border
         size, channels = settings.kernel_size, settings.width // settings.patch_size**2
-        drawn = uniform_within(size * size * channels)
-        self.kernel = nnx.Param(drawn(rngs.params(), (size, size, channels, channels), jnp.float32))
-        self.bias = nnx.Param(drawn(rngs.params(), (channels,), jnp.float32))
+        initializer = uniform_within(size * size * channels)
+        self.kernel = nnx.Param(
+            initializer(rngs.params(), (size, size, channels, channels), jnp.float32)
+        )
+        self.bias = nnx.Param(initializer(rngs.params(), (channels,), jnp.float32))
 
     def __call__(
         self, tokens: Float[Array, "batch rows columns features"], dropout_key: Array | None = None
@@ -91,7 +93,7 @@ def convolve_tokens(
     images = unpatchify(tokens, patch_size)
     if border == "mean":
         images = cropped(images, -reach % patch_size)
-    found = lax.conv_general_dilated(
+    convolved = lax.conv_general_dilated(
         images,
         kernel.astype(dtype),
         (1, 1),
@@ -100,7 +102,7 @@ def convolve_tokens(
         precision=product_precision(dtype),
     )
     wide = wide_dtype(dtype)
-    return patchify(with_bias(found.astype(wide), bias.astype(wide)).astype(dtype), patch_size)
+    return patchify(with_bias(convolved.astype(wide), bias.astype(wide)).astype(dtype), patch_size)
 
 
 def _with_mean_ring(

@@ -1,7 +1,7 @@
 """One layer of a vision transformer, its norms before its sublayers.
 
-    Y = X + skip(drop(Mix(LayerNorm(X)))),
-    Z = Y + skip(drop(drop(gelu(LayerNorm(Y) W_in + b_in)) W_out + b_out)),
+    Y = X + drop_path(dropout(Mix(LayerNorm(X)))),
+    Z = Y + drop_path(dropout(dropout(gelu(LayerNorm(Y) W_in + b_in)) W_out + b_out)),
 
 with the exact gelu(x) = x·Φ(x). Mix is attention, or the convolution of L21's first phase.
 
@@ -20,7 +20,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Float
 
 from convattn.nnx.layers.compute import compute_dtype, gelu, layer_norm, wide_dtype
-from convattn.nnx.layers.dropout import drop, keys_of_parts, skip
+from convattn.nnx.layers.dropout import drop_path, dropout, split_keys
 from convattn.nnx.layers.linear import linear
 from convattn.nnx.vision_transformer.attention_mixing import AttentionMixing
 from convattn.nnx.vision_transformer.convolution_mixing import ConvolutionMixing
@@ -28,7 +28,9 @@ from convattn.nnx.vision_transformer.rotary_mixing import RotaryMixing
 from convattn.nnx.vision_transformer.settings import VisionTransformerSettings
 
 Tokens = Float[Array, "batch *grid features"]
-ATTENTION, MIXED, INSIDE, FOUND, FIRST, SECOND = range(6)  # what the layer's key is folded with
+ATTENTION, MIXED, HIDDEN, FED_FORWARD, FIRST, SECOND = range(
+    6
+)  # what the layer's key is folded with
 
 
 class VisionTransformerLayer(nnx.Module):
@@ -58,7 +60,7 @@ class VisionTransformerLayer(nnx.Module):
         backend: str = "auto",
     ) -> None:
         self.dropout, self.skipped, self.dtype = settings.dropout, skipped, compute_dtype(dtype)
-        width, inner = settings.width, settings.inner
+        width, hidden_width = settings.width, settings.inner
         how: dict[str, Any] = {"rngs": rngs, "dtype": self.dtype}
         attention = RotaryMixing if settings.position == "rotary" else AttentionMixing
         self.mixing: AttentionMixing | ConvolutionMixing = (
@@ -66,8 +68,8 @@ class VisionTransformerLayer(nnx.Module):
             if settings.mixing == "convolution"
             else attention(settings, tokens, backend=backend, **how)
         )
-        self.inner = linear(width, inner, normal=True, **how)
-        self.outer = linear(inner, width, normal=True, **how)
+        self.inner = linear(width, hidden_width, normal=True, **how)
+        self.outer = linear(hidden_width, width, normal=True, **how)
         self.mixing_norm, self.inner_norm = (
             layer_norm(width, settings.norm_epsilon, **how) for _ in range(2)
         )
@@ -76,11 +78,13 @@ class VisionTransformerLayer(nnx.Module):
         self, tokens: Tokens, *, training: bool = False, dropout_key: Array | None = None
     ) -> Tokens:
         """Z of X in at least float32; nothing is drawn but in training, and with a key."""
-        keys = keys_of_parts(dropout_key, 6, training)
+        keys = split_keys(dropout_key, 6, training)
         mixed = self.mixing(self.mixing_inputs(tokens), keys[ATTENTION])
-        tokens = self.added(tokens, drop(mixed, self.dropout, keys[MIXED]), keys[FIRST])
-        found = self.fed_forward(self.normalized(self.inner_norm, tokens), keys[INSIDE])
-        return self.added(tokens, drop(found, self.dropout, keys[FOUND]), keys[SECOND])
+        tokens = self.residual_add(tokens, dropout(mixed, self.dropout, keys[MIXED]), keys[FIRST])
+        fed_forward = self.feed_forward(self.normalized(self.inner_norm, tokens), keys[HIDDEN])
+        return self.residual_add(
+            tokens, dropout(fed_forward, self.dropout, keys[FED_FORWARD]), keys[SECOND]
+        )
 
     def mixing_inputs(self, tokens: Tokens) -> Tokens:
         """LayerNorm(X), the tokens that are mixed."""
@@ -90,14 +94,14 @@ class VisionTransformerLayer(nnx.Module):
         """LayerNorm in at least float32, rounded once."""
         return jax.checkpoint(norm)(tokens).astype(self.dtype)
 
-    def fed_forward(self, tokens: Tokens, key: Array | None) -> Tokens:
+    def feed_forward(self, tokens: Tokens, key: Array | None) -> Tokens:
         """The feed-forward part."""
 
-        def rest(inside: Tokens) -> Tokens:
-            return self.outer(drop(gelu(inside), self.dropout, key))
+        def rest(hidden: Tokens) -> Tokens:
+            return self.outer(dropout(gelu(hidden), self.dropout, key))
 
         return jax.checkpoint(rest)(self.inner(tokens))
 
-    def added(self, tokens: Tokens, more: Tokens, key: Array | None) -> Tokens:
-        """X + skip(more), in at least float32."""
-        return tokens + skip(more.astype(wide_dtype(self.dtype)), self.skipped, key)
+    def residual_add(self, tokens: Tokens, more: Tokens, key: Array | None) -> Tokens:
+        """X + drop_path(more), in at least float32."""
+        return tokens + drop_path(more.astype(wide_dtype(self.dtype)), self.skipped, key)

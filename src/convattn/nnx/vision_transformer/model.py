@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from convattn.encodings.layer import AttentionLayer
 from convattn.nnx.layers.compute import compute_dtype, layer_norm, wide_dtype
-from convattn.nnx.layers.dropout import depth_rates, drop, keys_of_parts
+from convattn.nnx.layers.dropout import depth_rates, dropout, split_keys
 from convattn.nnx.layers.images import read_images, token_grid
 from convattn.nnx.layers.linear import Linear, linear, normal_parameter
 from convattn.nnx.vision_transformer.attention_mixing import AttentionMixing
@@ -104,8 +104,8 @@ class VisionTransformer(nnx.Module):
         Raises:
             ValueError: For images that the model does not take.
         """
-        keys = keys_of_parts(dropout_key, len(self.layers) + 1, training)
-        tokens = drop(self.embedded(images), self.settings.dropout, keys[-1])
+        keys = split_keys(dropout_key, len(self.layers) + 1, training)
+        tokens = dropout(self.embedded(images), self.settings.dropout, keys[-1])
         for layer, key in zip(self.layers, keys[:-1], strict=True):
             tokens = layer(tokens, training=training, dropout_key=key)
         return self.classified(tokens)

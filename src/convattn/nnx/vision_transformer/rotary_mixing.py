@@ -64,23 +64,23 @@ class RotaryMixing(AttentionMixing):
         flat = tokens.reshape(len(tokens), -1, tokens.shape[-1]).astype(self.dtype)
 
         def features(weight: Any, bias: Any) -> Float[Array, "batch heads tokens features"]:
-            given = weight[...].astype(self.dtype)
-            found = product("btf,hfe->bhte", flat, given, dtype=wide, precision=precision)
-            return found + bias[...].astype(wide)[None, :, None]
+            cast_weight = weight[...].astype(self.dtype)
+            projected = product("btf,hfe->bhte", flat, cast_weight, dtype=wide, precision=precision)
+            return projected + bias[...].astype(wide)[None, :, None]
 
-        places = np.argwhere(np.ones(self.grid.queries))
+        positions = np.argwhere(np.ones(self.grid.queries))
         turns = axial_turns(self.query.shape[-1] // 4, 2, base=self.base)
-        waves = np.exp(2j * np.pi * places @ turns.T)
+        waves = np.exp(2j * np.pi * positions @ turns.T)
         query = turned(features(self.query, self.query_bias), waves)
         key = turned(features(self.key, self.key_bias), waves)
         value = features(self.value, self.value_bias)
         scores = product("bhqe,bhke->bhqk", query, key, dtype=wide, precision=precision)
         weights = jax.nn.softmax(scores / math.sqrt(query.shape[-1]), axis=-1)
-        seen = product("bhqk,bhke->bhqe", weights, value, dtype=wide, precision=precision)
+        attended = product("bhqk,bhke->bhqe", weights, value, dtype=wide, precision=precision)
         output = self.output[...].astype(self.dtype)
-        found = product("bhqe,heo->bqo", seen, output, dtype=wide, precision=precision)
+        mixed = product("bhqe,heo->bqo", attended, output, dtype=wide, precision=precision)
         return (
-            with_bias(found, self.bias[...].astype(wide)).astype(self.dtype).reshape(tokens.shape)
+            with_bias(mixed, self.bias[...].astype(wide)).astype(self.dtype).reshape(tokens.shape)
         )
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from convattn.settings import LARGEST_SIDE, Layers, Odd, Rate, Side, Width, settings
+from convattn.settings import MAX_SIDE, Layers, Odd, Rate, Side, Width, settings
 
 Mixing = Literal["attention", "convolution"]
 Border = Literal["zero", "mean"]
@@ -63,7 +63,7 @@ class VisionTransformerSettings:
     """Of rotary positions: pair j of a quarter of a head's features turns by base^(-4j/d) radians a
     token on its axis."""
 
-    ring: Annotated[int, Field(ge=0, le=LARGEST_SIDE)] = 0
+    ring: Annotated[int, Field(ge=0, le=MAX_SIDE)] = 0
     """Zero tokens laid around the grid in attention, without which no border is zero-padded."""
 
     pooling: Literal["mean", "class"] = "mean"

@@ -61,10 +61,10 @@ def load_state_dict(model: VisionTransformer, arrays: Mapping[str, np.ndarray]) 
         raise ValueError("the parameters are not those of this model: " + "; ".join(problems))
     wide = wide_dtype(model.dtype)
     graph, state = nnx.split(model)
-    shapes = jax.tree.map(lambda held: jax.ShapeDtypeStruct(held.shape, wide), state)
-    given = {name: jnp.asarray(arrays[name], wide) for name in expected}
-    laid_out = jax.linear_transpose(lambda held: _arrays(nnx.merge(graph, held)), shapes)
-    nnx.update(model, laid_out(given)[0])
+    shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, wide), state)
+    parameters = {name: jnp.asarray(arrays[name], wide) for name in expected}
+    laid_out = jax.linear_transpose(lambda state: _arrays(nnx.merge(graph, state)), shapes)
+    nnx.update(model, laid_out(parameters)[0])
 
 
 def _require(model: VisionTransformer) -> None:
@@ -80,20 +80,20 @@ def _require(model: VisionTransformer) -> None:
 
 def _arrays(model: Any) -> dict[str, Array]:
     settings = model.settings
-    found: dict[str, Array] = {}
+    arrays: dict[str, Array] = {}
     kernel = model.projection.kernel[...]
     sides = (settings.patch_size, settings.patch_size, model.channels, settings.width)
-    found["patch_embed.proj.weight"] = kernel.reshape(sides).transpose(3, 2, 0, 1)
-    found["patch_embed.proj.bias"] = model.projection.bias[...]
+    arrays["patch_embed.proj.weight"] = kernel.reshape(sides).transpose(3, 2, 0, 1)
+    arrays["patch_embed.proj.bias"] = model.projection.bias[...]
     if model.class_token is not None:
-        found["cls_token"] = model.class_token[...][None, None]
+        arrays["cls_token"] = model.class_token[...][None, None]
     if model.positions is not None:
-        found["pos_embed"] = model.positions[...][None]
+        arrays["pos_embed"] = model.positions[...][None]
     for number, layer in enumerate(model.layers):
         for name, array in _block(layer).items():
-            found[f"blocks.{number}.{name}"] = array
-    found |= _norm("norm", model.norm) | _linear("head", model.classifier)
-    return found
+            arrays[f"blocks.{number}.{name}"] = array
+    arrays |= _norm("norm", model.norm) | _linear("head", model.classifier)
+    return arrays
 
 
 def _norm(name: str, norm: Any) -> dict[str, Array]:
@@ -110,9 +110,9 @@ def _linear(name: str, linear: Any) -> dict[str, Array]:
 
 def _block(layer: Any) -> dict[str, Array]:
     mixing = layer.mixing
-    weights = [getattr(mixing, part)[...] for part in ATTENTION]
+    weights = [getattr(mixing, name)[...] for name in ATTENTION]
     flat = [array.swapaxes(1, 2).reshape(-1, array.shape[1]) for array in weights]
-    biases = [getattr(mixing, f"{part}_bias")[...].ravel() for part in ATTENTION]
+    biases = [getattr(mixing, f"{name}_bias")[...].ravel() for name in ATTENTION]
     output = mixing.output[...]
     return {
         **_norm("norm1", layer.mixing_norm),

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from convattn.settings import LARGEST_SIDE, Alpha, Fraction, settings
+from convattn.settings import MAX_SIDE, Alpha, Fraction, settings
 
 
 @settings
@@ -15,7 +15,7 @@ class Augmentation:
     4
     """
 
-    crop: Annotated[int, Field(ge=0, le=LARGEST_SIDE)] = 4
+    crop: Annotated[int, Field(ge=0, le=MAX_SIDE)] = 4
     """Training pictures are padded by so many black pixels and cropped at random; 0 for none."""
     flip: bool = True
     """Half of the training pictures are mirrored."""
