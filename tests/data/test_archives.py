@@ -116,11 +116,11 @@ def test_the_folders_of_an_archive_are_no_files(tmp_path) -> None:
 @pytest.mark.parametrize("suffix", [".tar", ".tar.gz", ".tar.xz", ".tar.bz2"])
 def test_a_truncated_archive_is_refused(tmp_path, suffix) -> None:
     path = write_tar(tmp_path / f"x{suffix}", FILES)
-    whole = path.read_bytes()
+    content = path.read_bytes()
     # In a plain one: inside the first header, inside data, at and inside later headers.
     ends = [300, 3000, 512 + 7168, 512 + 7168 + 100, 20_000]
-    for end in ends if suffix == ".tar" else [*ends, len(whole) * 9 // 10, len(whole) - 1]:
-        path.write_bytes(whole[:end])
+    for end in ends if suffix == ".tar" else [*ends, len(content) * 9 // 10, len(content) - 1]:
+        path.write_bytes(content[:end])
         with pytest.raises(DataIntegrityError, match=r"cut short"):
             open_files(path)
 
@@ -367,7 +367,7 @@ def test_a_sparse_member_of_the_old_kind_is_refused(tmp_path) -> None:
 
 
 def test_too_many_files_are_refused(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("convattn.data.archives.MOST_FILES", 2)
+    monkeypatch.setattr("convattn.data.archives.MAX_FILES", 2)
     for path in (write_folder(tmp_path / "folder", FILES), write_tar(tmp_path / "x.tar", FILES)):
         with pytest.raises(DataIntegrityError, match="more than 2 files"):
             open_files(path)

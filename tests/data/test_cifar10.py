@@ -38,11 +38,11 @@ def test_images_are_distinct_and_use_the_whole_range() -> None:
 def test_the_digest_is_that_of_the_stored_arrays() -> None:
     assert (FOLDER / cifar10.FILE_NAME).stat().st_size < 8 * 2**20
     assert cifar10.SHA256 in (FOLDER / "PROVENANCE.md").read_text()
-    found = hashlib.sha256()
+    hasher = hashlib.sha256()
     for split in ("train", "test"):
         data = load_cifar10_slice(split)
-        found.update(data.images.tobytes() + data.labels.tobytes())
-    assert found.hexdigest() == cifar10.SHA256
+        hasher.update(data.images.tobytes() + data.labels.tobytes())
+    assert hasher.hexdigest() == cifar10.SHA256
 
 
 @pytest.mark.slow

@@ -84,8 +84,10 @@ def test_folders_are_cifar10_only_with_its_number_in_each_class(
     splits = [
         Images(np.broadcast_to(image, (len(each), 32, 32, 3)), each, CLASS_NAMES) for each in labels
     ]
-    found = FolderImages(splits[0], splits[1], lossy)
-    monkeypatch.setattr("convattn.data.datasets.read_image_folders", lambda files, **options: found)
+    images = FolderImages(splits[0], splits[1], lossy)
+    monkeypatch.setattr(
+        "convattn.data.datasets.read_image_folders", lambda files, **options: images
+    )
     assert read_dataset(write_folder(tmp_path, FILES)).title == title
 
 
@@ -103,7 +105,7 @@ def test_only_the_whole_set_has_the_bare_name(change, name) -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "found"),
+    ("files", "listing"),
     [
         ({}, "no files"),
         ({"a.txt": b"", "b/c.txt": b""}, "a.txt, b/c.txt"),
@@ -112,8 +114,8 @@ def test_only_the_whole_set_has_the_bare_name(change, name) -> None:
         ({"a/data_batch_1.bin": b"", "b/data_batch_1": b""}, "a/data_batch_1.bin, b/data_batch_1"),
     ],
 )
-def test_another_folder_is_refused_with_what_is_there(tmp_path, files, found) -> None:
-    message = f"no known format; found .*{found}, but expected data_batch_1.bin"
+def test_another_folder_is_refused_with_what_is_there(tmp_path, files, listing) -> None:
+    message = f"no known format; found .*{listing}, but expected data_batch_1.bin"
     with pytest.raises(ValueError, match=message):
         read_dataset(write_folder(tmp_path, files))
 

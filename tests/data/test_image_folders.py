@@ -20,14 +20,14 @@ def several(kind: str) -> bytes:
     return file.getvalue()
 
 
-def check(found) -> None:
-    assert np.array_equal(found.train.images, PIXELS[:4])
-    assert np.array_equal(found.test.images, PIXELS[4:])
-    assert found.train.labels.tolist() == [0, 0, 1, 1]
-    assert found.test.labels.tolist() == [0, 1]
-    assert found.train.class_names == found.test.class_names == ("cat", "dog")
-    assert found.train.labels.dtype == np.uint8
-    assert not found.lossy
+def check(folders) -> None:
+    assert np.array_equal(folders.train.images, PIXELS[:4])
+    assert np.array_equal(folders.test.images, PIXELS[4:])
+    assert folders.train.labels.tolist() == [0, 0, 1, 1]
+    assert folders.test.labels.tolist() == [0, 1]
+    assert folders.train.class_names == folders.test.class_names == ("cat", "dog")
+    assert folders.train.labels.dtype == np.uint8
+    assert not folders.lossy
 
 
 def test_images_come_in_the_order_of_their_names_from_any_source(tmp_path) -> None:
@@ -39,10 +39,10 @@ def test_images_come_in_the_order_of_their_names_from_any_source(tmp_path) -> No
 @pytest.mark.parametrize("suffix", ["jpg", "JPEG", "png"])  # the contents say what it is
 def test_one_jpeg_makes_the_set_lossy(suffix) -> None:
     content = stored(PIXELS[0], "JPEG", quality=90)
-    found = read_image_folders({**FILES, f"train/cat/1.{suffix}": content})
-    assert found.lossy
+    folders = read_image_folders({**FILES, f"train/cat/1.{suffix}": content})
+    assert folders.lossy
     decoded = np.asarray(Image.open(io.BytesIO(content)))
-    assert np.array_equal(found.train.images[0], decoded)
+    assert np.array_equal(folders.train.images[0], decoded)
     assert not np.array_equal(decoded, PIXELS[0])
 
 
@@ -56,8 +56,8 @@ def test_a_changed_bit_in_a_png_is_noticed(place) -> None:
 
 def test_grey_images_become_three_equal_channels() -> None:
     grey = PIXELS[0, :, :, 0]
-    found = read_image_folders({**FILES, "train/cat/1.png": stored(grey)})
-    assert np.array_equal(found.train.images[0], np.stack([grey] * 3, axis=-1))
+    folders = read_image_folders({**FILES, "train/cat/1.png": stored(grey)})
+    assert np.array_equal(folders.train.images[0], np.stack([grey] * 3, axis=-1))
 
 
 @pytest.mark.parametrize("interlaced", [False, True])
@@ -66,8 +66,8 @@ def test_grey_images_become_three_equal_channels() -> None:
 )
 def test_a_png_with_fewer_pixels_than_it_says_is_refused(interlaced, missing, problem) -> None:
     """Pillow takes whole rows that are missing, of 16 bytes, to be black."""
-    whole = read_image_folders({**FILES, "train/cat/7.png": black_png(interlaced, 0)})
-    assert whole.train.images.shape[1:] == (4, 5, 3)
+    folders = read_image_folders({**FILES, "train/cat/7.png": black_png(interlaced, 0)})
+    assert folders.train.images.shape[1:] == (4, 5, 3)
     with pytest.raises(DataIntegrityError, match=rf"7\.png: .*{problem}"):
         read_image_folders({**FILES, "train/cat/7.png": black_png(interlaced, missing)})
 
@@ -133,15 +133,15 @@ def test_more_classes_than_a_byte_can_number_are_refused() -> None:
 
 
 def test_a_set_too_large_for_memory_is_refused_before_it_is_decoded(monkeypatch) -> None:
-    monkeypatch.setattr(image_folders, "LARGEST_SET", 359)
+    monkeypatch.setattr(image_folders, "MAX_SET", 359)
     with pytest.raises(DataIntegrityError, match="6 images of 60 bytes of pixels, but 359"):
         read_image_folders(FILES)
 
 
 def blank(side: int) -> bytes:
-    held = io.BytesIO()
-    Image.new("L", (side, side)).save(held, "PNG")
-    return held.getvalue()
+    file = io.BytesIO()
+    Image.new("L", (side, side)).save(file, "PNG")
+    return file.getvalue()
 
 
 def test_an_image_of_too_many_pixels_is_not_decoded() -> None:
@@ -158,5 +158,5 @@ def test_a_small_archive_of_many_pixels_is_refused(tmp_path) -> None:
     assert path.stat().st_size < 10_000
     with pytest.raises(DataIntegrityError, match=r"8 images of 12,000,000 bytes.* but 67,108,864"):
         read_dataset(path)
-    found = read_dataset(write_folder(tmp_path / "folder", files))  # plain drawings are so small
-    assert found.train.images.shape == (4, 2000, 2000, 3)
+    dataset = read_dataset(write_folder(tmp_path / "folder", files))  # plain drawings are so small
+    assert dataset.train.images.shape == (4, 2000, 2000, 3)

@@ -26,8 +26,8 @@ ONE_HOT = 128.0  # e^-128 is zero in float32
 
 def integers(seed, *shape, magnitude=3):
     generator = np.random.default_rng(seed)
-    drawn = generator.integers(-magnitude, magnitude, shape, endpoint=True)
-    return jnp.asarray(drawn, jnp.float32)
+    values = generator.integers(-magnitude, magnitude, shape, endpoint=True)
+    return jnp.asarray(values, jnp.float32)
 
 
 def one_hot_tables(*distances, size):

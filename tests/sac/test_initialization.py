@@ -6,7 +6,7 @@ from convattn.sac.initialization import initial_self_attentive
 
 
 @jax.jit
-def drawn(key):
+def initial(key):
     return initial_self_attentive(
         key, 2, 4, 4, heads=2, key_features=4, distances=(3,), ordinary=True
     )
@@ -14,8 +14,11 @@ def drawn(key):
 
 def test_no_two_parts_are_drawn_alike() -> None:
     """Of one shape and variance each: what shares a key is equal."""
-    made = drawn(jax.random.key(0))
-    for parts in ((made.value, made.query, made.key), (made.output, made.ordinary)):
+    parameters = initial(jax.random.key(0))
+    for parts in (
+        (parameters.value, parameters.query, parameters.key),
+        (parameters.output, parameters.ordinary),
+    ):
         for one, other in combinations(parts, 2):
             assert one.shape == other.shape
             assert (one != other).all()

@@ -40,16 +40,16 @@ def multiscale(dilation):
 @pytest.mark.slow
 def test_the_causal_form_sees_no_later_token() -> None:
     """The Jacobian of output i by token j is exactly zero for j > i, and nowhere else."""
-    given = multiscale(dilation=2)
-    assert_equal(touched(lambda x: apply_multiscale(given, x)), np.tri(8, dtype=bool))
+    parameters = multiscale(dilation=2)
+    assert_equal(touched(lambda x: apply_multiscale(parameters, x)), np.tri(8, dtype=bool))
 
 
 @pytest.mark.slow
 def test_a_later_token_changes_nothing_to_the_last_bit() -> None:
-    given = multiscale(dilation=1)
-    before = apply_multiscale(given, TOKENS)
+    parameters = multiscale(dilation=1)
+    before = apply_multiscale(parameters, TOKENS)
     for token in range(1, 8):
-        after = apply_multiscale(given, TOKENS.at[0, token].add(integers(token, 3) + 7))
+        after = apply_multiscale(parameters, TOKENS.at[0, token].add(integers(token, 3) + 7))
         assert_equal(after[:, :token], before[:, :token])
         assert (np.asarray(after[:, token]) != np.asarray(before[:, token])).any()
 
@@ -57,12 +57,12 @@ def test_a_later_token_changes_nothing_to_the_last_bit() -> None:
 def test_a_causal_mask_on_centred_filters_leaks() -> None:
     """Width 3 reads one token ahead: with the mask alone the next token is seen."""
     wide = as_sequence(soft(sac(0, (1, 3))))
-    given = replace(wide, position=EvenBias(jnp.zeros((2, 1))))
+    parameters = replace(wide, position=EvenBias(jnp.zeros((2, 1))))
 
     def masked(x):
-        scores, _ = scores_of(given, x)
-        values = flat_bank(given, x, given.value, (1,))
-        return attend(scores, values, given.output, jnp.tri(8, dtype=bool))
+        scores, _ = scores_of(parameters, x)
+        values = flat_bank(parameters, x, parameters.value, (1,))
+        return attend(scores, values, parameters.output, jnp.tri(8, dtype=bool))
 
     assert_equal(touched(masked), np.tri(8, k=1, dtype=bool))
 
@@ -74,5 +74,7 @@ def test_1_by_m_is_the_operator_of_sequences() -> None:
 
 
 def test_causal_with_stride_sees_the_positions_up_to_its_own() -> None:
-    given = replace(as_sequence(soft(sac(0, (1, 2))), causal=True), stride=(2,), key_stride=(2,))
-    assert_equal(touched(lambda x: apply(given, x)), np.tri(8, dtype=bool)[::2])
+    parameters = replace(
+        as_sequence(soft(sac(0, (1, 2))), causal=True), stride=(2,), key_stride=(2,)
+    )
+    assert_equal(touched(lambda x: apply(parameters, x)), np.tri(8, dtype=bool)[::2])

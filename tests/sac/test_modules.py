@@ -132,11 +132,11 @@ def test_cross_attentive_features_train_their_segments() -> None:
         return (parts[0] ** 2).sum() + parts[1].sum(), parts
 
     (_, parts), gradients = nnx.jit(nnx.value_and_grad(loss_of, has_aux=True))(pair)
-    for part, wanted in zip(parts, expected, strict=True):
-        assert part.shape == wanted.shape
+    for part, output in zip(parts, expected, strict=True):
+        assert part.shape == output.shape
     plain = nnx.jit(lambda pair: pair(*images))(pair)
-    for part, wanted in zip(plain, expected, strict=True):
-        assert_equal(part, wanted)
+    for part, output in zip(plain, expected, strict=True):
+        assert_equal(part, output)
     for name in ("first_segment", "second_segment"):
         gradient = np.asarray(gradients[name][...])
         assert np.isfinite(gradient).all()
@@ -146,7 +146,7 @@ def test_cross_attentive_features_train_their_segments() -> None:
 @pytest.mark.slow
 def test_only_the_modules_import_flax() -> None:
     script = "import sys, convattn, convattn.sac; print('flax' in sys.modules)"
-    shown = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
-    assert shown.stdout == "False\n"
+    assert process.stdout == "False\n"

@@ -19,13 +19,13 @@ def test_scales_are_concatenated_reduced_and_one_sac_of_the_largest_size() -> No
         replace(sac(10 * i, size, ordinary=i > 0, content=False), position=table)
         for i, size in enumerate(SIZES)
     )
-    given = MultiscaleParameters(
+    parameters = MultiscaleParameters(
         (replace(first, bias=integers(5, 4)), *others), integers(99, 12, 4)
     )
-    parts = [np.asarray(apply(scale, IMAGES)) for scale in given.scales]
-    expected = np.concatenate(parts, axis=-1) @ np.asarray(given.merge)
-    assert_equal(apply_multiscale(given, IMAGES), expected)
-    single = as_single_scale(given)
+    parts = [np.asarray(apply(scale, IMAGES)) for scale in parameters.scales]
+    expected = np.concatenate(parts, axis=-1) @ np.asarray(parameters.merge)
+    assert_equal(apply_multiscale(parameters, IMAGES), expected)
+    single = as_single_scale(parameters)
     assert (single.kernel_size, single.heads) == ((2, 3), 6)
     assert_equal(apply(single, IMAGES), expected)
 

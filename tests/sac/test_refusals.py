@@ -51,18 +51,20 @@ def changed(base=PLAIN, images=IMAGES, function=self_attentive_convolution, **ch
     return lambda: function(replace(base, **change), images)
 
 
-def drawn(size, **change):
-    given = {"heads": 1, "key_features": 1, "distances": (3, 3), **change}
-    return lambda: initial_self_attentive(jax.random.key(0), size, 1, 1, **given)
+def initial(size, **change):
+    options = {"heads": 1, "key_features": 1, "distances": (3, 3), **change}
+    return lambda: initial_self_attentive(jax.random.key(0), size, 1, 1, **options)
 
 
 def scales(function=multiscale_self_attentive_convolution, merge=(12, 4), count=3, **change):
     """Three scales, of which the first is changed."""
     table = EvenBias(jnp.ones((1, 1, 1)))
-    made = [replace(sac(seed, (1, 1)), position=table) for seed in range(3)][:count]
-    made[:1] = [replace(scale, **change) for scale in made[:1]]
-    given = MultiscaleParameters(tuple(made), integers(0, *merge))
-    return lambda: function(given) if function is as_single_scale else function(given, IMAGES)
+    several = [replace(sac(seed, (1, 1)), position=table) for seed in range(3)][:count]
+    several[:1] = [replace(scale, **change) for scale in several[:1]]
+    parameters = MultiscaleParameters(tuple(several), integers(0, *merge))
+    return lambda: (
+        function(parameters) if function is as_single_scale else function(parameters, IMAGES)
+    )
 
 
 def converted(**options):
@@ -129,9 +131,9 @@ REFUSED = {
         changed(POINTWISE, IMAGES[..., :2], self_attention_2d),
         r"value\.shape",
     ),
-    "kernel of size 0": (drawn((2, 0)), "kernel_size=0"),
-    "no heads": (drawn((2, 2), heads=0), "heads=0"),
-    "three distances": (drawn(1, distances=(3, 3, 3)), "one or two axes"),
+    "kernel of size 0": (initial((2, 0)), "kernel_size=0"),
+    "no heads": (initial((2, 2), heads=0), "heads=0"),
+    "three distances": (initial(1, distances=(3, 3, 3)), "one or two axes"),
     "no scales drawn": (
         lambda: initial_multiscale(jax.random.key(0), (), 1, 1),
         "kernel_sizes is empty",
@@ -231,8 +233,8 @@ def test_lists_and_empty_batches_are_accepted(implicit_promotion: None) -> None:
 
 def test_sizes_may_be_one_integer_or_numpys() -> None:
     options = {"heads": np.int64(2), "key_features": 3, "distances": (4, 5)}
-    made = initial_multiscale(
+    parameters = initial_multiscale(
         jax.random.key(0), (1, (1, 2)), 1, 1, stride=2, key_stride=1, **options
     ).scales
-    assert [scale.kernel_size for scale in made] == [(1, 1), (1, 2)]
-    assert {scale.key_stride for scale in made} == {(1, 1)}
+    assert [scale.kernel_size for scale in parameters] == [(1, 1), (1, 2)]
+    assert {scale.key_stride for scale in parameters} == {(1, 1)}

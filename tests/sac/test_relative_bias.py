@@ -17,9 +17,9 @@ def test_scores_are_the_printed_ones_and_zero_beyond_the_table() -> None:
     wide = np.pad(b, [(0, 0), (0, 1), (0, 2)])
     for head in range(2):
         assert_equal(scores[head], query_first(printed_bias(wide[head], (4, 6))))
-    whole = np.asarray(scores).reshape(2, 4, 6, 4, 6)
-    assert_equal(whole[:, ::-1, :, ::-1], whole)  # even in each axis
-    assert_equal(whole[:, :, ::-1, :, ::-1], whole)
+    by_axis = np.asarray(scores).reshape(2, 4, 6, 4, 6)
+    assert_equal(by_axis[:, ::-1, :, ::-1], by_axis)  # even in each axis
+    assert_equal(by_axis[:, :, ::-1, :, ::-1], by_axis)
 
 
 @pytest.mark.slow

@@ -21,23 +21,23 @@ from convattn_ledger.evidence.softmax_rounding import mixture_within, weights_wi
 def test_one_head_is_eqs_1_to_4(dtype) -> None:
     """Scores are integers over 2, exact; the softmax and the mixture have their derived bounds."""
     filters = (integers(seed, 1, 1, 1, 3, 4, magnitude=1) for seed in range(3))
-    given = SelfAttentiveParameters(*filters, position=EvenBias(integers(3, 1, 3, 5)))
+    parameters = SelfAttentiveParameters(*filters, position=EvenBias(integers(3, 1, 3, 5)))
     images = integers(9, 2, 3, 5, 3, magnitude=2)
     result = jax.jit(self_attention_2d)(
-        jax.tree.map(lambda part: part.astype(dtype), given), images.astype(dtype)
+        jax.tree.map(lambda part: part.astype(dtype), parameters), images.astype(dtype)
     )
     assert_dtype(result, dtype)
-    parts = (given.query, given.key, given.value)
+    parts = (parameters.query, parameters.key, parameters.value)
     query, key, value = (as_printed(np.asarray(part[0], int)) for part in parts)
-    bias = printed_bias(np.asarray(given.position.values[0]), (3, 5))
-    for image, got in zip(np.asarray(images, int), result, strict=True):
+    bias = printed_bias(np.asarray(parameters.position.values[0]), (3, 5))
+    for image, output in zip(np.asarray(images, int), result, strict=True):
         products = printed_products(printed_star(image, query), printed_star(image, key)) / 2
         weights = weights_within(query_first(products + bias), dtype)
         mixed = mixture_within(weights, printed_star(image, value).reshape(15, 4) * 1.0, dtype)
-        assert_within(got.reshape(15, 4), mixed.reference, mixed.bound)
+        assert_within(output.reshape(15, 4), mixed.reference, mixed.bound)
 
 
 def test_it_is_the_1_by_1_self_attentive_convolution() -> None:
-    given = replace(sac(0, (1, 1)), position=EvenBias(integers(8, 2, 3, 4)))
+    parameters = replace(sac(0, (1, 1)), position=EvenBias(integers(8, 2, 3, 4)))
     images = integers(9, 2, 3, 4, 3)
-    assert_equal(jax.jit(self_attention_2d)(given, images), apply(given, images))
+    assert_equal(jax.jit(self_attention_2d)(parameters, images), apply(parameters, images))

@@ -25,12 +25,12 @@ from typing import Any, Self
 from convattn.data.cifar10_slice import DataIntegrityError
 from convattn.files import most_unpacked, shown
 
-LARGEST_TAR = 4 * 2**30  # bytes, decompressed
-MOST_FILES = 2_000_000
-LONGEST_HEADER = 2**15
+MAX_TAR = 4 * 2**30  # bytes, decompressed
+MAX_FILES = 2_000_000
+MAX_HEADER = 2**15
 DEPTH = 4  # wrapper/train/CLASS/image.png
-MOST_PARTS = 32  # of a name in an archive, with folders around all of it
-MOST_RECORDS = 32  # of an extended header, and of all those that hold for the whole archive
+MAX_NAME_PARTS = 32  # of a name in an archive, with folders around all of it
+MAX_RECORDS = 32  # of an extended header, and of all those that hold for the whole archive
 _LONG = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
 _EXTENDED = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
 _RECORD = re.compile(rb"([1-9][0-9]{0,8}) ([^=]+)=")
@@ -65,7 +65,7 @@ class FolderFiles(Mapping[str, bytes]):
         return len(self.paths)
 
 
-def open_files(path: Path, *, limit: int = LARGEST_TAR) -> Mapping[str, bytes]:
+def open_files(path: Path, *, limit: int = MAX_TAR) -> Mapping[str, bytes]:
     """The files in a folder or a tar archive, by name, without a folder that holds everything.
 
     Args:
@@ -141,9 +141,9 @@ def _read_folder(folder: Path) -> tuple[dict[str, Path], set[str]]:
                 )
             else:
                 folders.add(name)
-            if len(files) + len(folders) > MOST_FILES:
+            if len(files) + len(folders) > MAX_FILES:
                 raise DataIntegrityError(
-                    f"{folder}: more than {MOST_FILES:,} files, too many for a set of images; was "
+                    f"{folder}: more than {MAX_FILES:,} files, too many for a set of images; was "
                     "another folder meant?"
                 )
     return files, folders
@@ -152,10 +152,10 @@ def _read_folder(folder: Path) -> tuple[dict[str, Path], set[str]]:
 def _read_archive(path: Path, limit: int) -> tuple[dict[str, bytes], set[str]]:
     """The files and the folders in a tar archive."""
     try:
-        whole = _decompressed(path, min(limit, most_unpacked(path.stat().st_size)))
-        with tarfile.open(fileobj=io.BytesIO(whole), mode="r:", tarinfo=_Member) as tar:
-            found = _read_members(tar, whole)
-            end = whole[tar.offset :][: tarfile.BLOCKSIZE]
+        unpacked = _decompressed(path, min(limit, most_unpacked(path.stat().st_size)))
+        with tarfile.open(fileobj=io.BytesIO(unpacked), mode="r:", tarinfo=_Member) as tar:
+            files = _read_members(tar, unpacked)
+            end = unpacked[tar.offset :][: tarfile.BLOCKSIZE]
         # tarfile takes a broken header for the end; at a real one are blocks of zeros.
         if end != tarfile.NUL * tarfile.BLOCKSIZE:
             raise DataIntegrityError("the members end without the mark of a tar archive's end")
@@ -166,7 +166,7 @@ def _read_archive(path: Path, limit: int) -> tuple[dict[str, bytes], set[str]]:
             "expected; copy or download it again if it was cut short, or unpack it and pass the "
             "folder"
         ) from error
-    return found
+    return files
 
 
 def _decompressed(path: Path, limit: int) -> bytes:
@@ -180,27 +180,27 @@ def _decompressed(path: Path, limit: int) -> bytes:
     return content
 
 
-def _read_members(tar: tarfile.TarFile, whole: bytes) -> tuple[dict[str, bytes], set[str]]:
+def _read_members(tar: tarfile.TarFile, unpacked: bytes) -> tuple[dict[str, bytes], set[str]]:
     files: dict[str, bytes] = {}
     folders: set[str] = set()
     ended = 0  # the data of the last file
     for count, member in enumerate(tar, 1):
-        if count > MOST_FILES:
-            raise DataIntegrityError(f"more than {MOST_FILES:,} files")
+        if count > MAX_FILES:
+            raise DataIntegrityError(f"more than {MAX_FILES:,} files")
         _require_few(len(tar.pax_headers))  # of which each member keeps a copy
         parts = PurePosixPath(member.name).parts
         name = "" if any(part.startswith(".") for part in parts) else "/".join(parts)
         start, end = member.offset_data, member.offset_data + member.size
         if member.name.startswith("/") or ".." in parts or {"\\", "\0"} & {*member.name}:
             problem = "leads out of the archive"
-        elif name and len(parts) > MOST_PARTS:
-            problem = f"is {len(parts) - 1} folders deep, but {MOST_PARTS - 1} are the most"
+        elif name and len(parts) > MAX_NAME_PARTS:
+            problem = f"is {len(parts) - 1} folders deep, but {MAX_NAME_PARTS - 1} are the most"
         elif member.isdir():
             folders.add(name)
             continue
         elif not member.isreg():
             problem = "is a link or a device"
-        elif not start <= end <= len(whole):
+        elif not start <= end <= len(unpacked):
             problem = f"claims {member.size:,} bytes, more than there are: it was cut short"
         elif start < ended:  # else a small archive may hold any number of large files
             problem = "begins within the one before"
@@ -209,7 +209,7 @@ def _read_members(tar: tarfile.TarFile, whole: bytes) -> tuple[dict[str, bytes],
         else:
             ended = end
             if name:
-                files[name] = whole[start:end]
+                files[name] = unpacked[start:end]
             continue
         raise DataIntegrityError(f"the member {shown(member.name)} {problem}")
     return files, folders - {""}
@@ -244,7 +244,7 @@ class _Member(tarfile.TarInfo):
         if header.type == tarfile.GNUTYPE_SPARSE:
             raise DataIntegrityError(f"the member {shown(header.name)} is a sparse file")
         if header.type in _EXTENDED + _LONG:
-            if not 0 <= header.size <= LONGEST_HEADER:
+            if not 0 <= header.size <= MAX_HEADER:
                 raise DataIntegrityError(f"a header claims {header.size:,} bytes")
             if header.type in _EXTENDED:
                 _require_records(file.read(header.size))
@@ -269,5 +269,5 @@ def _require_records(content: bytes) -> None:
 
 
 def _require_few(records: int) -> None:
-    if records > MOST_RECORDS:
-        raise DataIntegrityError(f"extended headers of more than {MOST_RECORDS} records")
+    if records > MAX_RECORDS:
+        raise DataIntegrityError(f"extended headers of more than {MAX_RECORDS} records")

@@ -74,10 +74,10 @@ class Images:
 
 def digest(arrays: Mapping[str, np.ndarray]) -> str:
     """The SHA-256 of the bytes of the four arrays, in the order of `ARRAYS`."""
-    found = hashlib.sha256()
+    hasher = hashlib.sha256()
     for name in ARRAYS:
-        found.update(np.ascontiguousarray(arrays[name]).data)
-    return found.hexdigest()
+        hasher.update(np.ascontiguousarray(arrays[name]).data)
+    return hasher.hexdigest()
 
 
 def read_slice(folder: Traversable) -> dict[str, Images]:

@@ -10,7 +10,7 @@ import numpy as np
 from convattn.data.archives import open_files
 from convattn.data.cifar import TEST_BATCH, TRAINING_BATCHES, read_cifar10, read_cifar100
 from convattn.data.cifar10_slice import CLASS_NAMES, SIDE, Images, load_cifar10_slice
-from convattn.data.image_folders import LARGEST_SET, read_image_folders
+from convattn.data.image_folders import MAX_SET, read_image_folders
 from convattn.files import most_unpacked
 
 RECOMPRESSED = "JPEG-recompressed"  # what the whole of CIFAR-10 is, as its originals are lossless
@@ -104,15 +104,15 @@ def read_dataset(
 
 def _image_folders(files: Mapping[str, bytes], path: Path) -> Dataset:
     # else a small archive fills all memory
-    most = most_unpacked(path.stat().st_size) if path.is_file() else LARGEST_SET
-    found = read_image_folders(files, most=most)
-    train, test = found.train, found.test
+    most = most_unpacked(path.stat().st_size) if path.is_file() else MAX_SET
+    images = read_image_folders(files, most=most)
+    train, test = images.train, images.test
     name, note = _sized(path.resolve().name.partition(".")[0], train, test), STORED_AS_JPEG
     if train.class_names == CLASS_NAMES and train.images.shape[1:3] == (SIDE, SIDE):
         name = f"images with the classes of CIFAR-10, {len(train):,} + {len(test):,}"
         if _balanced(train, OFFICIAL_SIZES[0]) and _balanced(test, OFFICIAL_SIZES[1]):
             name, note = "CIFAR-10", RECOMPRESSED
-    return Dataset(name, train, test, note if found.lossy else "")
+    return Dataset(name, train, test, note if images.lossy else "")
 
 
 def _balanced(images: Images, size: int) -> bool:
@@ -133,8 +133,8 @@ def _sized(name: str, train: Images, test: Images) -> str:
 
 def _list(files: Mapping[str, bytes], most: int = 8) -> str:
     names = sorted(files)
-    shown = ", ".join(names[:most]) or "no files"
-    return shown + (f" and {len(names) - most:,} more" if len(names) > most else "")
+    listed = ", ".join(names[:most]) or "no files"
+    return listed + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
 _CIFAR100 = {"fine": "CIFAR-100", "coarse": "CIFAR-100, superclasses"}

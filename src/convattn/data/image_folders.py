@@ -26,8 +26,8 @@ from convattn.extras import require
 SUFFIXES = (".jpg", ".jpeg", ".png")
 SPLITS = ("train", "test")
 ORIENTATION, UPRIGHT = 0x0112, 1  # an EXIF tag and its value for an image shown as it is stored
-LARGEST_SET = 16 * 2**30  # bytes of pixels: the whole set lives in memory
-LARGEST_IMAGE = 2**24  # pixels
+MAX_SET = 16 * 2**30  # bytes of pixels: the whole set lives in memory
+MAX_IMAGE = 2**24  # pixels
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class FolderImages:
     lossy: bool
 
 
-def read_image_folders(files: Mapping[str, bytes], *, most: int = LARGEST_SET) -> FolderImages:
+def read_image_folders(files: Mapping[str, bytes], *, most: int = MAX_SET) -> FolderImages:
     """Training and test images of image folders, all of one size.
 
     Args:
@@ -62,8 +62,8 @@ def read_image_folders(files: Mapping[str, bytes], *, most: int = LARGEST_SET) -
     >>> stored = io.BytesIO()
     >>> Image.new("RGB", (3, 2), (1, 2, 3)).save(stored, "PNG")
     >>> names = ("train/cat/1.png", "train/dog/1.png", "test/dog/2.png", "test/cat/3.png")
-    >>> found = read_image_folders(dict.fromkeys(names, stored.getvalue()))
-    >>> found.train.images.shape, found.test.labels.tolist(), found.lossy
+    >>> folders = read_image_folders(dict.fromkeys(names, stored.getvalue()))
+    >>> folders.train.images.shape, folders.test.labels.tolist(), folders.lossy
     ((2, 2, 3, 3), [0, 1], False)
     """
     names = _names_by_split(files)
@@ -71,7 +71,7 @@ def read_image_folders(files: Mapping[str, bytes], *, most: int = LARGEST_SET) -
     every = [name for split in SPLITS for name in names[split]]
     first, _ = _decode(every[0], files[every[0]])
     count = len(every)
-    most = min(most, LARGEST_SET)
+    most = min(most, MAX_SET)
     if count * first.size > most:
         raise DataIntegrityError(
             f"{count:,} images of {first.size:,} bytes of pixels, but {most:,} "
@@ -80,8 +80,8 @@ def read_image_folders(files: Mapping[str, bytes], *, most: int = LARGEST_SET) -
         )
     images = np.empty((count, *first.shape), np.uint8)
 
-    def decode(place: int) -> bool:
-        images[place], jpeg = _decode(every[place], files[every[place]], first.shape[1::-1])
+    def decode(index: int) -> bool:
+        images[index], jpeg = _decode(every[index], files[every[index]], first.shape[1::-1])
         return jpeg
 
     with ThreadPoolExecutor(os.cpu_count()) as threads:
@@ -105,13 +105,13 @@ def _names_by_split(files: Mapping[str, bytes]) -> dict[str, list[str]]:
                 "was expected of image folders; move it away, or convert it"
             )
         names[parts[0]].append(name)
-    for split, found in names.items():
-        if not found:
+    for split, split_names in names.items():
+        if not split_names:
             raise DataIntegrityError(
                 f"{split}/: no images, but {split}/CLASS/NAME was expected; image folders need both"
                 " train/ and test/"
             )
-        found.sort(key=lambda name: name.split("/"))
+        split_names.sort(key=lambda name: name.split("/"))
     return names
 
 
@@ -157,14 +157,14 @@ def _decode(
 
 def _require_plain(image: Any, content: bytes, size: tuple[int, ...] | None) -> None:
     """Refuse an image that is large, of another size, damaged, or that RGB makes a choice of."""
-    shown = f"{image.width}×{image.height} pixels (width×height), but"
-    if image.width * image.height > LARGEST_IMAGE:
+    size_text = f"{image.width}×{image.height} pixels (width×height), but"
+    if image.width * image.height > MAX_IMAGE:
         raise DataIntegrityError(
-            f"{shown} at most {LARGEST_IMAGE:,} in all were expected; make it smaller first"
+            f"{size_text} at most {MAX_IMAGE:,} in all were expected; make it smaller first"
         )
     if size not in (None, image.size):
         raise DataIntegrityError(
-            f"{shown} {size[0]}×{size[1]} were expected, as in the first image; make them all "
+            f"{size_text} {size[0]}×{size[1]} were expected, as in the first image; make them all "
             "the same size first"
         )
     png, orientation = image.format == "PNG", UPRIGHT

@@ -41,11 +41,11 @@ def initial_self_attentive(
     Raises:
         ValueError: For sizes below one.
 
-    >>> made = initial_self_attentive(
+    >>> layer = initial_self_attentive(
     ...     jax.random.key(0), (2, 3), 4, 5, heads=6, key_features=7, distances=(8, 9),
     ...     ordinary=True,
     ... )
-    >>> made.query.shape, made.ordinary.shape, made.merge.shape
+    >>> layer.query.shape, layer.ordinary.shape, layer.merge.shape
     ((6, 2, 3, 4, 7), (2, 3, 4, 5), (10, 5))
     """
     axes = len(distances)
@@ -96,18 +96,18 @@ def initial_multiscale(
     Raises:
         ValueError: For no sizes, and as `initial_self_attentive` says.
 
-    >>> made = initial_multiscale(
+    >>> parameters = initial_multiscale(
     ...     jax.random.key(0), ((1,), (2,)), 4, 5, heads=2, key_features=3, distances=(6,)
     ... )
-    >>> [scale.value.shape for scale in made.scales], made.merge.shape
+    >>> [scale.value.shape for scale in parameters.scales], parameters.merge.shape
     ([(2, 1, 4, 5), (2, 2, 4, 5)], (10, 5))
     """
     if not kernel_sizes:
         raise ValueError("kernel_sizes is empty, but expected the filter size of each scale")
     last, *keys = jax.random.split(key, 1 + len(kernel_sizes))
     scales = tuple(
-        initial_self_attentive(each, size, in_channels, out_channels, **options)
-        for each, size in zip(keys, kernel_sizes, strict=True)
+        initial_self_attentive(key, size, in_channels, out_channels, **options)
+        for key, size in zip(keys, kernel_sizes, strict=True)
     )
     joined = len(scales) * scales[0].out_channels
     dtype = options.get("dtype", jnp.float32)

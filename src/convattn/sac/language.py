@@ -47,11 +47,11 @@ def as_sequence(parameters: Any, *, causal: bool = False) -> Any:
         )
     changes: dict[str, Any] = {"causal": causal}
     for entry in fields(parameters):
-        part = getattr(parameters, entry.name)
-        if entry.name in _TAPPED and part is not None:
-            changes[entry.name] = part[0] if entry.name == "ordinary" else part[:, 0]
+        value = getattr(parameters, entry.name)
+        if entry.name in _TAPPED and value is not None:
+            changes[entry.name] = value[0] if entry.name == "ordinary" else value[:, 0]
         elif entry.name in ("stride", "dilation", "key_stride"):
-            changes[entry.name] = part[1:]
+            changes[entry.name] = value[1:]
     if parameters.position is not None:
         changes["position"] = EvenBias(
             parameters.position.values[:, 0], parameters.position.uniform_weight

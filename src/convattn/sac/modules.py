@@ -44,29 +44,29 @@ class SelfAttentiveLayer(nnx.Module):
 
     def __init__(self, parameters: SelfAttentiveParameters) -> None:
         position = parameters.position
-        given = vars(parameters) | {"position": None if position is None else position.values}
-        for name, part in given.items():
-            setattr(self, name, nnx.Param(part) if hasattr(part, "shape") else part)
+        arrays = vars(parameters) | {"position": None if position is None else position.values}
+        for name, value in arrays.items():
+            setattr(self, name, nnx.Param(value) if hasattr(value, "shape") else value)
         uniform_weight = None if position is None else position.uniform_weight
         self.uniform_weight = None if uniform_weight is None else nnx.Variable(uniform_weight)
 
     @property
     def parameters(self) -> SelfAttentiveParameters:
         """What the pure function takes."""
-        names = [each.name for each in fields(SelfAttentiveParameters)]
-        held = {name: read(getattr(self, name)) for name in names}
-        if held["position"] is not None:
-            held["position"] = EvenBias(held["position"], read(self.uniform_weight))
-        return SelfAttentiveParameters(**held)
+        names = [field.name for field in fields(SelfAttentiveParameters)]
+        values = {name: read(getattr(self, name)) for name in names}
+        if values["position"] is not None:
+            values["position"] = EvenBias(values["position"], read(self.uniform_weight))
+        return SelfAttentiveParameters(**values)
 
     def __call__(self, images: Array, *, key_mask: Array | None = None) -> Array:
         """`self_attentive_convolution` of the images."""
         return self_attentive_convolution(self.parameters, images, key_mask=key_mask)
 
 
-def read(part: Any) -> Any:
+def read(value: Any) -> Any:
     """The array that a variable holds; anything else, None too, as it is."""
-    return part[...] if isinstance(part, nnx.Variable) else part
+    return value[...] if isinstance(value, nnx.Variable) else value
 
 
 class SelfAttentiveConvolution(SelfAttentiveLayer):

@@ -55,10 +55,10 @@ def multiscale_self_attentive_convolution(
     """
     common_stride(parameters)
     parameters = arrays_of(parameters)
-    parts = [
+    outputs = [
         self_attentive_convolution(scale, images, key_mask=key_mask) for scale in parameters.scales
     ]
-    joined = jnp.concatenate(parts, axis=-1)
+    joined = jnp.concatenate(outputs, axis=-1)
     if parameters.merge.ndim != 2 or joined.shape[-1] != parameters.merge.shape[0]:
         raise ValueError(
             f"merge.shape={parameters.merge.shape}, but its first axis should be the "
@@ -121,10 +121,12 @@ def as_single_scale(parameters: MultiscaleParameters) -> SelfAttentiveParameters
             head = jnp.broadcast_to(jnp.eye(width, dtype=block.dtype), (scale.heads, width, width))
         upper = block
         if scale.ordinary is not None and scale.merge is not None:
-            inner = jnp.matmul(scale.merge, block, precision=HIGHEST)
-            upper, lower = inner[: head.shape[-1]], inner[head.shape[-1] :]
-            part = jnp.matmul(embed(scale.ordinary[None], size)[0], lower, precision=HIGHEST)
-            ordinary = part if ordinary is None else ordinary + part
+            merged = jnp.matmul(scale.merge, block, precision=HIGHEST)
+            upper, lower = merged[: head.shape[-1]], merged[head.shape[-1] :]
+            scale_ordinary = jnp.matmul(
+                embed(scale.ordinary[None], size)[0], lower, precision=HIGHEST
+            )
+            ordinary = scale_ordinary if ordinary is None else ordinary + scale_ordinary
         if scale.bias is not None:
             added = jnp.matmul(scale.bias, block, precision=HIGHEST)
             bias = added if bias is None else bias + added
@@ -164,13 +166,13 @@ def embed(filters: Array, size: tuple[int, ...]) -> Num[Array, "heads *taps in_c
 
 def _joined_filters(filters: list[Array], size: tuple[int, ...]) -> Array:
     """All heads' filters at one size."""
-    widths = {each.shape[-1] for each in filters}
+    widths = {scale_filters.shape[-1] for scale_filters in filters}
     if len(widths) > 1:
         raise ValueError(
             f"the scales have {sorted(widths)} features a head, but expected one number, so "
             "that their heads can stand in one array"
         )
-    return jnp.concatenate([embed(each, size) for each in filters])
+    return jnp.concatenate([embed(scale_filters, size) for scale_filters in filters])
 
 
 def _joined_tables(scales: tuple[SelfAttentiveParameters, ...]) -> EvenBias | None:

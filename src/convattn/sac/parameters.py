@@ -55,7 +55,7 @@ class SelfAttentiveParameters:
     def kernel_size(self) -> tuple[int, ...]:
         """n × m, the largest filter on each axis."""
         sizes = [
-            part.shape[1:-2] for part in (self.value, self.query, self.key) if part is not None
+            array.shape[1:-2] for array in (self.value, self.query, self.key) if array is not None
         ]
         if self.ordinary is not None:
             sizes.append(self.ordinary.shape[:-2])
@@ -76,7 +76,7 @@ def arrays_of(parameters: Any) -> Any:
     (2,)
     """
     return jax.tree_util.tree_map_with_path(
-        lambda path, part: as_array(part, f"parameters{jax.tree_util.keystr(path)}"), parameters
+        lambda path, value: as_array(value, f"parameters{jax.tree_util.keystr(path)}"), parameters
     )
 
 
@@ -121,7 +121,7 @@ def _check_grid(parameters: SelfAttentiveParameters, images: Array) -> None:
     """Refuse strides and dilations that are not ≥ 1, or not one for each axis of the images."""
     axes = parameters.value.ndim - 3
     grid = {name: getattr(parameters, name) for name in ("stride", "dilation", "key_stride")}
-    lengths = {len(each) for each in grid.values()}
+    lengths = {len(sizes) for sizes in grid.values()}
     if axes not in (1, 2) or images.ndim != axes + 2 or lengths != {axes}:
         raise ValueError(
             f"images.shape={images.shape} with stride={parameters.stride}, dilation="
@@ -129,9 +129,9 @@ def _check_grid(parameters: SelfAttentiveParameters, images: Array) -> None:
             f"shape {parameters.value.shape} take {axes} spatial axes everywhere; add the batch "
             "axis with images[None], and give each of the three one number for each axis"
         )
-    for name, each in grid.items():
-        for entry in each:
-            as_integer(entry, f"each of {name}={each}: entry", 1)
+    for name, sizes in grid.items():
+        for entry in sizes:
+            as_integer(entry, f"each of {name}={sizes}: entry", 1)
     if any(s % k for s, k in zip(parameters.stride, parameters.key_stride, strict=True)):
         raise ValueError(
             f"key_stride={parameters.key_stride} with stride={parameters.stride}, but expected a "
@@ -139,16 +139,16 @@ def _check_grid(parameters: SelfAttentiveParameters, images: Array) -> None:
         )
 
 
-def _require_shape(part: Array | None, name: str, expected: tuple[int | str, ...]) -> None:
-    """Refuse a part of another shape; an expected axis that is only named may have any size."""
-    if part is None:
+def _require_shape(array: Array | None, name: str, expected: tuple[int | str, ...]) -> None:
+    """Refuse an array of another shape; an expected axis that is only named may have any size."""
+    if array is None:
         return
-    fits = part.ndim == len(expected) and all(
-        isinstance(wanted, str) or size == wanted
-        for size, wanted in zip(part.shape, expected, strict=True)
+    fits = array.ndim == len(expected) and all(
+        isinstance(length, str) or size == length
+        for size, length in zip(array.shape, expected, strict=True)
     )
     if not fits:
         raise ValueError(
-            f"{name}.shape={part.shape}, but expected [{', '.join(map(str, expected))}] to fit "
+            f"{name}.shape={array.shape}, but expected [{', '.join(map(str, expected))}] to fit "
             "the images and the other parameters; nothing is broadcast: repeat what is shared"
         )

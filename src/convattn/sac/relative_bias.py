@@ -103,8 +103,8 @@ def even_bias_scores(
     table = jnp.pad(values, [(0, 0)] + [(0, 1)] * axes)  # one entry beyond each axis: zero
     index: list[np.ndarray] = []
     for axis in range(axes):
-        places = step[axis] * np.arange(queries[axis])
-        distances = np.abs(np.arange(keys[axis])[None, :] - places[:, None])
+        positions = step[axis] * np.arange(queries[axis])
+        distances = np.abs(np.arange(keys[axis])[None, :] - positions[:, None])
         distances = np.minimum(distances, position.values.shape[1 + axis])
         shape = [1] * (2 * axes)
         shape[axis], shape[axes + axis] = distances.shape

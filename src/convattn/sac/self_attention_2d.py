@@ -51,16 +51,23 @@ def self_attention_2d(
     """
     parameters, images = arrays_of(parameters), as_array(images, "images")
     check_parameters(parameters, images)
-    given = parameters
-    more = given.bias is not None or given.ordinary is not None or given.causal
-    if given.query is None or given.key is None or given.kernel_size != (1, 1) or more:
+    has_more = parameters.bias is not None or parameters.ordinary is not None or parameters.causal
+    if (
+        parameters.query is None
+        or parameters.key is None
+        or parameters.kernel_size != (1, 1)
+        or has_more
+    ):
         raise ValueError(
-            f"filters of the size {given.kernel_size}, but expected 1 × 1 filters of queries, keys "
-            "and values, and nothing beside them; for others take self_attentive_convolution"
+            f"filters of the size {parameters.kernel_size}, but expected 1 × 1 filters of "
+            "queries, keys and values, and nothing beside them; for others take "
+            "self_attentive_convolution"
         )
-    if set(given.stride) != {1}:
-        raise ValueError(f"stride={given.stride}, but expected 1; take self_attentive_convolution")
-    result = floating_result(images, given.value)
+    if set(parameters.stride) != {1}:
+        raise ValueError(
+            f"stride={parameters.stride}, but expected 1; take self_attentive_convolution"
+        )
+    result = floating_result(images, parameters.value)
     working = accumulation_dtype(result)
     batch, height, width, channels = images.shape
     pixels = images.reshape(batch, height * width, channels).astype(working)
@@ -69,10 +76,10 @@ def self_attention_2d(
         weight = filters[:, 0, 0].astype(working)
         return jnp.einsum("bpd,hde->bphe", pixels, weight, precision=HIGHEST)
 
-    scores = content_scores_of_heads(project(given.query), project(given.key))
-    if given.position is not None:
-        position = even_bias_scores(given.position, (height, width), (height, width))[None]
+    scores = content_scores_of_heads(project(parameters.query), project(parameters.key))
+    if parameters.position is not None:
+        position = even_bias_scores(parameters.position, (height, width), (height, width))[None]
         dtype = promoted(scores.dtype, position.dtype)
         scores = scores.astype(dtype) + position.astype(dtype)
-    mixed = attend(scores, project(given.value), given.output)
+    mixed = attend(scores, project(parameters.value), parameters.output)
     return mixed.reshape(batch, height, width, mixed.shape[-1]).astype(result)

@@ -62,8 +62,8 @@ def self_attentive_convolution(
     """
     parameters, images = arrays_of(parameters), as_array(images, "images")
     check_parameters(parameters, images)
-    parts = (parameters.value, parameters.ordinary, parameters.bias)
-    result = floating_result(images, *(part for part in parts if part is not None))
+    arrays = (parameters.value, parameters.ordinary, parameters.bias)
+    result = floating_result(images, *(array for array in arrays if array is not None))
     working = accumulation_dtype(result)
     wide = images.astype(working)
     scores, mask = attention_scores(parameters, wide, key_mask)

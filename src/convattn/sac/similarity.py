@@ -42,9 +42,9 @@ def cosine_similarity(first: Any, second: Any) -> Float[Array, "batch"]:
         )
     result = floating_result(first, second)
     sums = []
-    for each in (first, second):
-        scaled = _at_most_one(each.astype(accumulation_dtype(result)))
-        sums.append(_at_most_one(scaled.sum(axis=tuple(range(1, each.ndim - 1)))))
+    for features in (first, second):
+        scaled = _at_most_one(features.astype(accumulation_dtype(result)))
+        sums.append(_at_most_one(scaled.sum(axis=tuple(range(1, features.ndim - 1)))))
     product = (sums[0] * sums[1]).sum(axis=-1)
     squares = (sums[0] ** 2).sum(axis=-1) * (sums[1] ** 2).sum(axis=-1)
     present = squares > 0
