@@ -39,7 +39,9 @@ def new_page(chromium: Any) -> Iterator[Any]:
         contexts.append(chromium.new_context(**options))
         page = contexts[-1].new_page()
         page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("console", lambda said: said.type == "error" and problems.append(said.text))
+        page.on(
+            "console", lambda message: message.type == "error" and problems.append(message.text)
+        )
         return page
 
     yield opened
@@ -52,10 +54,10 @@ def serious(page: Any) -> list[str]:
     """What axe-core finds serious or critical on a page."""
     from axe_playwright_python.sync_playwright import Axe
 
-    found = Axe().run(page).response["violations"]
+    violations = Axe().run(page).response["violations"]
     return [
         f"{each['id']}: {node['target']}: {node.get('failureSummary')}"
-        for each in found
+        for each in violations
         if each["impact"] in ("serious", "critical")
         for node in each["nodes"]
     ]

@@ -19,13 +19,13 @@ def gamma(operations: int, dtype: Any) -> float:
 
 def assert_equal(actual: Any, expected: Any, name: str = "out") -> None:
     """The same shape and the same numbers, whatever types hold them; NaN equals nothing."""
-    got, wanted = exact(actual, name), exact(expected, "expected")
-    _assert_same_shape(got, wanted, name)
-    wrong = got != wanted
+    actual_array, expected_array = exact(actual, name), exact(expected, "expected")
+    _assert_same_shape(actual_array, expected_array, name)
+    wrong = actual_array != expected_array
     if wrong.any():
         where = _first(wrong)
         raise AssertionError(
-            f"{name}[{_index(where)}]={got[where]}, but expected {wanted[where]} "
+            f"{name}[{_index(where)}]={actual_array[where]}, but expected {expected_array[where]} "
             f"({int(wrong.sum())} of {wrong.size} entries differ)"
         )
 
@@ -38,19 +38,19 @@ def assert_within(actual: Any, expected: Any, bound: Any, name: str = "out") -> 
 
     The distance is taken in float64, so a bound should not rely on more than its 53 bits.
     """
-    got, wanted = exact(actual, name), exact(expected, "expected")
-    _assert_same_shape(got, wanted, name)
+    actual_array, expected_array = exact(actual, name), exact(expected, "expected")
+    _assert_same_shape(actual_array, expected_array, name)
     limit = np.asarray(bound, np.float64)
     if not (np.isfinite(limit).all() and (limit >= 0).all()):
         raise ValueError(f"bound={bound}, but expected finite and ≥ 0: nothing fails another")
-    limit = np.broadcast_to(limit, wanted.shape)
-    distance = np.abs(got.astype(np.float64) - wanted.astype(np.float64))
+    limit = np.broadcast_to(limit, expected_array.shape)
+    distance = np.abs(actual_array.astype(np.float64) - expected_array.astype(np.float64))
     wrong = ~(distance <= limit)
     if wrong.any():
         where = _first(wrong)
         raise AssertionError(
-            f"{name}[{_index(where)}]={got[where]}, but expected within {limit[where]} of "
-            f"{wanted[where]}; the distance is {distance[where]} "
+            f"{name}[{_index(where)}]={actual_array[where]}, but expected within {limit[where]} of "
+            f"{expected_array[where]}; the distance is {distance[where]} "
             f"({int(wrong.sum())} of {wrong.size} entries are too far)"
         )
 
@@ -68,20 +68,20 @@ def exact(array: Any, name: str) -> np.ndarray:
         TypeError: For what is not real numbers, `ValueError` for integers that float64 cannot hold
             next to floats (they stay int64, and NumPy compares those exactly).
     """
-    given = np.asarray(array)
-    if given.dtype.kind == "b" or given.dtype.kind in "iu":
-        return given.astype(np.int64)
-    if given.dtype.kind in "fV":  # V: the half types that NumPy does not know itself
-        wide = given.astype(np.float64)
-        if given.dtype.itemsize > 8:
-            raise TypeError(f"{name}.dtype={given.dtype}, but expected to have at most 64 bits")
+    values = np.asarray(array)
+    if values.dtype.kind == "b" or values.dtype.kind in "iu":
+        return values.astype(np.int64)
+    if values.dtype.kind in "fV":  # V: the half types that NumPy does not know itself
+        wide = values.astype(np.float64)
+        if values.dtype.itemsize > 8:
+            raise TypeError(f"{name}.dtype={values.dtype}, but expected to have at most 64 bits")
         return wide
-    raise TypeError(f"{name}.dtype={given.dtype}, but expected real numbers")
+    raise TypeError(f"{name}.dtype={values.dtype}, but expected real numbers")
 
 
-def _assert_same_shape(got: np.ndarray, wanted: np.ndarray, name: str) -> None:
-    if got.shape != wanted.shape:
-        raise AssertionError(f"{name}.shape={got.shape}, but expected {wanted.shape}")
+def _assert_same_shape(actual: np.ndarray, expected: np.ndarray, name: str) -> None:
+    if actual.shape != expected.shape:
+        raise AssertionError(f"{name}.shape={actual.shape}, but expected {expected.shape}")
 
 
 def _first(wrong: np.ndarray) -> tuple[int, ...]:

@@ -29,13 +29,13 @@ jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 if os.environ.get("CONVATTN_OPTIMIZE") != "1":
     jax.config.update("jax_disable_most_optimizations", True)
-    given = os.environ.get("XLA_FLAGS")
+    flags = os.environ.get("XLA_FLAGS")
     if jax.version.__version_info__ < (0, 11):  # later ones do not know this flag, and end
-        os.environ["XLA_FLAGS"] = f"{given or ''} --xla_cpu_use_fusion_emitters=false"
+        os.environ["XLA_FLAGS"] = f"{flags or ''} --xla_cpu_use_fusion_emitters=false"
     jax.devices()  # XLA reads its flags here, once; what a test starts must not inherit them
     os.environ.pop("XLA_FLAGS", None)
-    if given is not None:
-        os.environ["XLA_FLAGS"] = given
+    if flags is not None:
+        os.environ["XLA_FLAGS"] = flags
 gc.set_threshold(50_000, 20, 50)  # a tenth of the time otherwise: traced programs are many objects
 
 CHECKED = (

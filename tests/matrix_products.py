@@ -19,12 +19,12 @@ def precisions(function: Callable[..., Any], *arguments: Any) -> list[Any]:
 
 
 def _precisions(jaxpr: Any) -> list[Any]:
-    found = []
+    precisions = []
     for equation in jaxpr.eqns:
         if equation.primitive is lax.dot_general_p:
-            found.append(equation.params["precision"])
+            precisions.append(equation.params["precision"])
         for value in equation.params.values():
-            inner = getattr(value, "jaxpr", value)
-            if hasattr(inner, "eqns"):
-                found += _precisions(inner)
-    return found
+            sub_jaxpr = getattr(value, "jaxpr", value)
+            if hasattr(sub_jaxpr, "eqns"):
+                precisions += _precisions(sub_jaxpr)
+    return precisions

@@ -22,7 +22,7 @@ def steps(workflow):
     return [step for job in workflow["jobs"].values() for step in job["steps"]]
 
 
-def made(text):
+def make_targets(text):
     """The targets that some commands make."""
     lines = re.findall(r"(?m)(?:^|RUN |convattn )make ([a-z -]+)", text)
     return {target for line in lines for target in line.split()}
@@ -37,7 +37,7 @@ def test_the_image_has_the_packages_of_ci_and_runs_its_steps():
     assert packages(DOCKERFILE) == packages(CI)
     assert "\nRUN .ci/run\n" in DOCKERFILE
     command = re.search(r'CMD \["make", "(\w+)"\]', DOCKERFILE)[1]
-    assert made(DOCKERFILE) - {"install"} | {command} <= made(CI) <= TARGETS
+    assert make_targets(DOCKERFILE) - {"install"} | {command} <= make_targets(CI) <= TARGETS
     with pytest.raises(AssertionError):
         assert packages(DOCKERFILE.replace(" libcoq-interval", "")) == packages(CI)
 
@@ -58,7 +58,7 @@ def test_workflows_run_what_is_there_with_pinned_actions(name):
         for word in step.get("run", "").split():
             if re.match(r"(?:\.ci|tests|scripts)/", word):
                 assert (ROOT / word).exists()
-        assert made(step.get("run", "")) <= TARGETS
+        assert make_targets(step.get("run", "")) <= TARGETS
     assert workflow["permissions"] == {"contents": "read"}
 
 
@@ -82,7 +82,7 @@ TORCH_TESTS = [
     ROOT / name
     for name in re.sub(
         r"\$\(patsubst %,(\S+),([^)]*)\)",
-        lambda found: " ".join(found[1].replace("%", name) for name in found[2].split()),
+        lambda match: " ".join(match[1].replace("%", name) for name in match[2].split()),
         re.search(r"(?m)^TORCH_TESTS := ((?:.*\\\n)*.*)$", MAKEFILE)[1].replace("\\\n", " "),
     ).split()
 ]

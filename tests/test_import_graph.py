@@ -84,14 +84,14 @@ def imported(path: Path) -> Iterator[str]:
 
 def wrong_imports(source: Path) -> list[str]:
     """Every import against the direction, as `importer -> imported`."""
-    found = []
+    problems = []
     for path in sorted(path for package in ROOMS for path in (source / package).rglob("*.py")):
         package, *parts = path.relative_to(source).with_suffix("").parts
         room = parts[0] if len(parts) > 1 else None
         if room is None and parts[0] not in ALONE[package]:
-            found.append(f"{package}.{parts[0]} stands in no room")
+            problems.append(f"{package}.{parts[0]} stands in no room")
         if room is not None and room not in ROOMS[package]:
-            found.append(f"{package}.{room} is no room")
+            problems.append(f"{package}.{room} is no room")
         for module in imported(path):
             top, _, rest = module.partition(".")
             target = rest.partition(".")[0]
@@ -103,8 +103,8 @@ def wrong_imports(source: Path) -> list[str]:
             else:
                 right = top not in PACKAGES or top in PACKAGES[package]
             if not right:
-                found.append(f"{'.'.join((package, *parts))} -> {module}")
-    return found
+                problems.append(f"{'.'.join((package, *parts))} -> {module}")
+    return problems
 
 
 def wrong_imports_of_the_checker(source: Path) -> list[str]:
@@ -150,8 +150,8 @@ def test_an_import_against_the_direction_is_found(tmp_path, place, line, expecte
     file = tmp_path / place
     file.parent.mkdir(parents=True)
     file.write_text(line)
-    (found,) = wrong_imports(tmp_path)
-    assert expected in found
+    (problem,) = wrong_imports(tmp_path)
+    assert expected in problem
 
 
 def test_an_import_of_the_checker_is_found(tmp_path) -> None:

@@ -60,7 +60,7 @@ def test_an_unknown_name_is_an_attribute_error():
 def test_type_checkers_see_the_same_names_in_the_same_places():
     """The lazy table and its twin under TYPE_CHECKING say the same."""
     tree = ast.parse(Path(convattn.__file__).read_text(encoding="utf-8"))
-    seen = {
+    homes = {
         alias.asname: node.module
         for branch in ast.walk(tree)
         if isinstance(branch, ast.If)
@@ -68,8 +68,8 @@ def test_type_checkers_see_the_same_names_in_the_same_places():
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    assert seen == convattn._HOMES
-    assert seen.keys() == {*convattn.__all__} - {"__version__"}
+    assert homes == convattn._HOMES
+    assert homes.keys() == {*convattn.__all__} - {"__version__"}
 
 
 def test_the_package_is_marked_as_typed():

@@ -33,9 +33,9 @@ class Anchors(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
-        found = dict(attrs)
-        self.ids |= {found[name] for name in ("id", "name") if found.get(name)}
-        self.links += [found[name] for name in ("href", "src") if found.get(name)]
+        attributes = dict(attrs)
+        self.ids |= {attributes[name] for name in ("id", "name") if attributes.get(name)}
+        self.links += [attributes[name] for name in ("href", "src") if attributes.get(name)]
 
 
 def broken_links(site: Path) -> list[str]:
@@ -137,5 +137,5 @@ def test_the_address_stands_in_one_place():
     citation = (ROOT / "CITATION.cff").read_text("utf-8")
     assert f'repository-code: "{home.geturl()}"\nurl: "{site.geturl()}"' in citation
     words = ["git", "grep", "-lF", "-e", home.netloc + home.path, "-e", site.netloc + site.path]
-    found = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
-    assert {*found.stdout.split()} <= {"CITATION.cff", "pyproject.toml", "README.md"}
+    process = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
+    assert {*process.stdout.split()} <= {"CITATION.cff", "pyproject.toml", "README.md"}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from convattn.files import naming, write_file
-from convattn.temporary import HELD, file_beside, is_beside, lock, temporary_folder
+from convattn.temporary import LOCK_NAME, file_beside, is_beside, lock, temporary_folder
 
 locks = pytest.mark.skipif(os.name != "posix", reason="no locks")
 KILLED = """
@@ -59,7 +59,7 @@ def test_a_folder_that_was_left_is_removed_by_the_next(temporary):
     (temporary / "convattn-test-empty").mkdir()
     with temporary_folder("convattn-test-") as folder:
         assert list(temporary.iterdir()) == [folder]
-        assert list(folder.iterdir()) == [folder / HELD]
+        assert list(folder.iterdir()) == [folder / LOCK_NAME]
         (folder / "more").mkdir()
     assert list(temporary.iterdir()) == []
 
@@ -67,25 +67,25 @@ def test_a_folder_that_was_left_is_removed_by_the_next(temporary):
 @locks
 def test_what_somebody_has_stays(temporary):
     path = temporary / "a.json"
-    with file_beside(path) as first, temporary_folder("convattn-test-") as held:
+    with file_beside(path) as first, temporary_folder("convattn-test-") as folder:
         with file_beside(path) as second, temporary_folder("convattn-test-") as other:
-            assert len({first, second, held, other}) == 4
-            assert all(os.path.exists(each) for each in (first, second, held, other))
+            assert len({first, second, folder, other}) == 4
+            assert all(os.path.exists(each) for each in (first, second, folder, other))
         assert os.path.exists(first)
-        assert held.exists()
+        assert folder.exists()
 
 
 @locks
 def test_a_maker_begins_again_if_what_it_has_made_is_taken_for_left(temporary, monkeypatch):
     """Another process comes between making and locking."""
-    made = {"mkstemp": tempfile.mkstemp, "mkdtemp": tempfile.mkdtemp}
+    makers = {"mkstemp": tempfile.mkstemp, "mkdtemp": tempfile.mkdtemp}
 
     def taken_once(name, remove):
-        def make(*given, **more):
-            found = made[name](*given, **more)
-            monkeypatch.setattr(tempfile, name, made[name])
-            remove(found[1] if isinstance(found, tuple) else found)
-            return found
+        def make(*args, **more):
+            temporary_path = makers[name](*args, **more)
+            monkeypatch.setattr(tempfile, name, makers[name])
+            remove(temporary_path[1] if isinstance(temporary_path, tuple) else temporary_path)
+            return temporary_path
 
         monkeypatch.setattr(tempfile, name, make)
 
@@ -99,10 +99,15 @@ def test_a_maker_begins_again_if_what_it_has_made_is_taken_for_left(temporary, m
 
 def test_what_looks_like_it_and_is_not_stays(temporary):
     """A file of somebody else's, a link, and a folder without the file by which it is held."""
-    kept = [".a.json.original", ".a.json.bak.part", ".a.json.A0000000.part", "a.json.00000000.part"]
-    for name in kept:
+    others = [
+        ".a.json.original",
+        ".a.json.bak.part",
+        ".a.json.A0000000.part",
+        "a.json.00000000.part",
+    ]
+    for name in others:
         (temporary / name).write_text("precious")
-    (temporary / ".a.json.00000000.part").symlink_to(temporary / kept[0])
+    (temporary / ".a.json.00000000.part").symlink_to(temporary / others[0])
     (temporary / "convattn-test-0").mkdir()
     (temporary / "convattn-test-0" / "precious").touch()
     (temporary / "convattn-test-1").symlink_to(temporary / "convattn-test-0")
@@ -126,9 +131,9 @@ def test_without_locks_nothing_is_removed_but_ones_own(temporary, monkeypatch):
 
 def test_an_error_names_the_file_that_was_asked_for(tmp_path, monkeypatch):
     path = tmp_path / "a.json"
-    with pytest.raises(FileNotFoundError) as found:
+    with pytest.raises(FileNotFoundError) as error:
         write_file(tmp_path / "none" / "a.json", b"")
-    assert found.value.filename == str(tmp_path / "none" / "a.json")
+    assert error.value.filename == str(tmp_path / "none" / "a.json")
 
     def full(descriptor):
         raise OSError(28, "No space left on device")
@@ -141,9 +146,9 @@ def test_an_error_names_the_file_that_was_asked_for(tmp_path, monkeypatch):
 
 
 def test_an_error_that_names_a_file_is_left_as_it_is(tmp_path):
-    with pytest.raises(FileNotFoundError) as found, naming(tmp_path / "a"):
+    with pytest.raises(FileNotFoundError) as error, naming(tmp_path / "a"):
         (tmp_path / "b").read_bytes()
-    assert found.value.filename == str(tmp_path / "b")
-    with pytest.raises(OSError, match="No space left on device") as found, naming(tmp_path / "a"):
+    assert error.value.filename == str(tmp_path / "b")
+    with pytest.raises(OSError, match="No space left on device") as error, naming(tmp_path / "a"):
         raise OSError(28, "No space left on device")
-    assert found.value.filename == str(tmp_path / "a")
+    assert error.value.filename == str(tmp_path / "a")

@@ -21,13 +21,13 @@ DEPENDENCIES = sysconfig.get_path("purelib")
 
 def run(words, folder, **environment):
     """Run a command in a folder, with nothing of this project on its path."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     return subprocess.run(
         [str(word) for word in words],
         capture_output=True,
         text=True,
         cwd=folder,
-        env={**kept, **environment},
+        env={**variables, **environment},
     )
 
 
@@ -86,11 +86,11 @@ def test_everything_is_in_the_wheel_once(wheel):
         if path.is_file() and "__pycache__" not in path.parts
     }
     for folder in ("proofs", "certificates"):
-        kept = (".py", ".json", ".v")
-        held = [path for path in (ROOT / folder).rglob("*") if path.suffix in kept]
-        assert held
+        suffixes = (".py", ".json", ".v")
+        paths = [path for path in (ROOT / folder).rglob("*") if path.suffix in suffixes]
+        assert paths
         expected |= {
-            f"convattn_ledger/_{folder}/{path.relative_to(ROOT / folder)}" for path in held
+            f"convattn_ledger/_{folder}/{path.relative_to(ROOT / folder)}" for path in paths
         }
     assert expected <= set(names)
     for needed in (
@@ -130,9 +130,9 @@ def test_the_data_come_along(python, tmp_path):
 
 
 def test_check_accepts_the_installed_certificates(installed, tmp_path):
-    held = len(list((ROOT / "certificates").glob("*.json")))
+    count = len(list((ROOT / "certificates").glob("*.json")))
     output = succeed([installed / "bin" / "convattn", "check"], tmp_path)
-    assert output.splitlines()[-1] == f"{held} accepted, 0 rejected"
+    assert output.splitlines()[-1] == f"{count} accepted, 0 rejected"
     assert str(installed) in output
     assert str(ROOT) not in output
 

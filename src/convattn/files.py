@@ -24,7 +24,7 @@ from typing import Any
 from convattn.temporary import file_beside, is_beside, lock
 
 FILE_NAME = "lock"
-MOST_DIGITS = 20  # of an integer in a JSON file: 2^64 - 1 has as many
+MAX_DIGITS = 20  # of an integer in a JSON file: 2^64 - 1 has as many
 UNSUSPICIOUS, RATIO = 2**26, 100  # a larger compressed file unpacks to so many times its size
 
 
@@ -52,7 +52,7 @@ def parse_json(content: str | bytes) -> Any:
     """What a JSON text holds.
 
     Raises:
-        ValueError: If it is none, nests too deep, or has an integer of more than `MOST_DIGITS`
+        ValueError: If it is none, nests too deep, or has an integer of more than `MAX_DIGITS`
             digits, which no array and no computation here could hold.
 
     >>> parse_json("[1, 2.5]")
@@ -65,8 +65,8 @@ def parse_json(content: str | bytes) -> Any:
 
 
 def _integer(text: str) -> int:
-    if len(text) > MOST_DIGITS:
-        raise ValueError(f"it has an integer of {len(text)} digits, expected up to {MOST_DIGITS}")
+    if len(text) > MAX_DIGITS:
+        raise ValueError(f"it has an integer of {len(text)} digits, expected up to {MAX_DIGITS}")
     return int(text)
 
 
@@ -118,8 +118,8 @@ def write_file(path: Path, content: bytes) -> None:
             os.chmod(name, mode)
             os.replace(name, path)
         except OSError as problem:
-            said = f"{problem.strerror}: it was not written, and what stood there is as it was"
-            raise OSError(problem.errno, said, str(path)) from problem
+            message = f"{problem.strerror}: it was not written, and what stood there is as it was"
+            raise OSError(problem.errno, message, str(path)) from problem
 
 
 @contextmanager
@@ -231,10 +231,10 @@ def require_own(folder: Path, names: Collection[str]) -> None:
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file, but expected a directory; name another one")
     try:
-        held = {path.name for path in folder.iterdir()} if folder.exists() else set()
+        stored_names = {path.name for path in folder.iterdir()} if folder.exists() else set()
     except OSError as error:
         raise ValueError(f"cannot use {folder}: {error.strerror}") from error
-    others = sorted(name for name in held - {*names} if not is_beside(name, names))
+    others = sorted(name for name in stored_names - {*names} if not is_beside(name, names))
     if others:
         raise ValueError(
             f"{folder} holds {others[0]!r}, but expected a new directory, or one that an earlier "
@@ -262,8 +262,8 @@ def hold_folder(folder: Path, inherited: bool = False) -> Iterator[None]:
     with os.fdopen(open_inside(folder / FILE_NAME), "ab+", buffering=0) as file:
         if lock(file.fileno()) is False:
             file.seek(0)
-            said = file.read(MOST_DIGITS).decode("ascii", "replace")
-            raise InUse(folder, said.strip() or "?")
+            owner = file.read(MAX_DIGITS).decode("ascii", "replace")
+            raise InUse(folder, owner.strip() or "?")
         os.set_inheritable(file.fileno(), inherited)
         with naming(folder / FILE_NAME):
             file.truncate(0)

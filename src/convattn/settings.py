@@ -14,9 +14,9 @@ from pydantic_core import PydanticCustomError
 
 from convattn.files import shown
 
-Made = TypeVar("Made")
+Class = TypeVar("Class")
 STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
-MOST_SHOWN, LONGEST_NAME = 8, 100  # of all that is wrong, and of a setting's name
+MAX_PROBLEMS, MAX_NAME = 8, 100  # of all that is wrong, and of a setting's name
 LIMITS = {"ge": "at least", "le": "at most", "gt": "more than", "lt": "less than"}
 PLAINER = {  # pydantic's words → ours
     "Input should be ": "",
@@ -35,17 +35,17 @@ def _odd(value: int) -> int:
 
 # What a file of settings may ask for is bounded, so that it takes neither hours nor all memory to
 # read: models are built layer by layer. Nobody has trained larger ones.
-MOST_LAYERS, MOST_STAGES, LARGEST_WIDTH, LARGEST_SIDE = 256, 16, 2**18, 1024
+MAX_LAYERS, MAX_STAGES, MAX_WIDTH, MAX_SIDE = 256, 16, 2**18, 1024
 
 Count = Annotated[int, Field(ge=1)]
-Layers = Annotated[int, Field(ge=1, le=MOST_LAYERS)]
-Width = Annotated[int, Field(ge=1, le=LARGEST_WIDTH)]
-Side = Annotated[int, Field(ge=1, le=LARGEST_SIDE)]
+Layers = Annotated[int, Field(ge=1, le=MAX_LAYERS)]
+Width = Annotated[int, Field(ge=1, le=MAX_WIDTH)]
+Side = Annotated[int, Field(ge=1, le=MAX_SIDE)]
 Natural = Annotated[int, Field(ge=0)]
-Stages = Annotated[tuple[Layers, ...], Field(min_length=1, max_length=MOST_STAGES)]
-Widths = Annotated[tuple[Width, ...], Field(min_length=1, max_length=MOST_STAGES)]
-Sides = Annotated[tuple[Side, ...], Field(min_length=1, max_length=MOST_STAGES)]
-Odd = Annotated[int, Field(ge=1, le=LARGEST_SIDE), AfterValidator(_odd)]
+Stages = Annotated[tuple[Layers, ...], Field(min_length=1, max_length=MAX_STAGES)]
+Widths = Annotated[tuple[Width, ...], Field(min_length=1, max_length=MAX_STAGES)]
+Sides = Annotated[tuple[Side, ...], Field(min_length=1, max_length=MAX_STAGES)]
+Odd = Annotated[int, Field(ge=1, le=MAX_SIDE), AfterValidator(_odd)]
 Positive = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
 Rate = Annotated[float, Field(ge=0, lt=1)]
@@ -54,7 +54,7 @@ Alpha = Annotated[float, Field(ge=0, le=1000)]  # of a beta distribution; 0 for 
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
-def settings(cls: type[Made]) -> type[Made]:
+def settings(cls: type[Class]) -> type[Class]:
     """A frozen dataclass whose fields are checked against their types, without conversions.
 
     Raises:
@@ -67,35 +67,35 @@ def settings(cls: type[Made]) -> type[Made]:
     Traceback (most recent call last):
     ValueError: width=0, but expected at least 1
     """
-    made: Any = dataclass(cls, frozen=True, config=STRICT)
-    construct = made.__init__
+    checked_class: Any = dataclass(cls, frozen=True, config=STRICT)
+    construct = checked_class.__init__
 
     @functools.wraps(construct)
-    def checked(self: Any, *given: Any, **named: Any) -> None:
+    def checked(self: Any, *args: Any, **named: Any) -> None:
         try:
-            construct(self, *given, **named)
+            construct(self, *args, **named)
         except ValidationError as error:
             raise ValueError(explained(error)) from None
 
-    made.__init__ = checked
-    return made
+    checked_class.__init__ = checked
+    return checked_class
 
 
 def explained(error: ValidationError) -> str:
     """What pydantic found wrong, in the form of all errors."""
     problems = [_explained(problem) for problem in error.errors(include_url=False)]
-    more = f" and {len(problems) - MOST_SHOWN} more" if len(problems) > MOST_SHOWN else ""
-    return "; ".join(problems[:MOST_SHOWN]) + more
+    more = f" and {len(problems) - MAX_PROBLEMS} more" if len(problems) > MAX_PROBLEMS else ""
+    return "; ".join(problems[:MAX_PROBLEMS]) + more
 
 
 def _explained(problem: Any) -> str:
-    name, kind = ".".join(map(str, problem["loc"]))[:LONGEST_NAME], problem["type"]
+    name, kind = ".".join(map(str, problem["loc"]))[:MAX_NAME], problem["type"]
     if kind == "value_error":  # raised by a __post_init__, and in our form
         return str(problem["ctx"]["error"])
     if kind.startswith("union_tag"):
-        found = problem["ctx"].get("tag")
+        tag = problem["ctx"].get("tag")
         tags = problem["ctx"].get("expected_tags", "the name of a kind of model")
-        return f"{name}.kind={shown(found)}, but expected {tags}"
+        return f"{name}.kind={shown(tag)}, but expected {tags}"
     if kind == "missing":
         return f"{name} is missing"
     expected = problem["msg"]

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-HELD = "lock"  # in a folder, the file that is locked
+LOCK_NAME = "lock"  # in a folder, the file that is locked
 ENDING = ".part"
 ALONE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # no link, and no pipe
 
@@ -72,8 +72,8 @@ def is_beside(name: str, others: Collection[str]) -> bool:
     >>> is_beside(".config.json.original", ["config.json"])
     False
     """
-    found = re.fullmatch(rf"\.(.+)\.[a-z0-9_]{{8}}{re.escape(ENDING)}", name, re.DOTALL)
-    return found is not None and found[1] in others
+    match = re.fullmatch(rf"\.(.+)\.[a-z0-9_]{{8}}{re.escape(ENDING)}", name, re.DOTALL)
+    return match is not None and match[1] in others
 
 
 def _held_file(path: Path) -> tuple[str, int | None]:
@@ -125,8 +125,8 @@ def _held_folder(prefix: str) -> tuple[Path, int]:
     while True:
         folder = Path(tempfile.mkdtemp(prefix=prefix))
         with suppress(FileNotFoundError):  # another process took it for one that was left
-            descriptor = os.open(folder / HELD, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-            if lock(descriptor) is not False and (folder / HELD).exists():
+            descriptor = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+            if lock(descriptor) is not False and (folder / LOCK_NAME).exists():
                 return folder, descriptor
             os.close(descriptor)
 
@@ -140,7 +140,7 @@ def _remove_left(folder: Path) -> None:
         if not any(folder.iterdir()):
             folder.rmdir()
             return
-        descriptor = os.open(folder / HELD, os.O_RDWR | ALONE)
+        descriptor = os.open(folder / LOCK_NAME, os.O_RDWR | ALONE)
         try:
             if lock(descriptor):
                 _remove_folder(folder)
@@ -154,7 +154,7 @@ def _remove_folder(folder: Path) -> None:
         for path in folder.iterdir():
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
-            elif path.name != HELD:
+            elif path.name != LOCK_NAME:
                 path.unlink()
-        (folder / HELD).unlink()
+        (folder / LOCK_NAME).unlink()
         folder.rmdir()
