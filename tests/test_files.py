@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from full_files import full_files
 
-from convattn.files import InUse, hold_folder, parse_json, read_file, write_inside
+from convattn.files import DirectoryLockedError, lock_directory, parse_json, read_file, write_inside
 from convattn_lab.training.metrics import MetricsLog
 
 HOLD = """
 import subprocess, sys, time
 from pathlib import Path
-from convattn.files import hold_folder
-with hold_folder(Path(sys.argv[1]), inherited=True):
+from convattn.files import lock_directory
+with lock_directory(Path(sys.argv[1]), inherited=True):
     child = subprocess.Popen(["sleep", "600"], close_fds=False, stdout=subprocess.DEVNULL)
     print(child.pid, flush=True)
     time.sleep(600)
@@ -29,11 +29,17 @@ def test_another_run_is_refused_until_it_and_what_it_has_started_end(tmp_path):
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as holder:
         child = int(holder.stdout.readline())
         try:
-            with pytest.raises(InUse, match=str(holder.pid)), hold_folder(tmp_path):
+            with (
+                pytest.raises(DirectoryLockedError, match=str(holder.pid)),
+                lock_directory(tmp_path),
+            ):
                 pass
             holder.kill()
             holder.wait()
-            with pytest.raises(InUse, match=str(holder.pid)), hold_folder(tmp_path):
+            with (
+                pytest.raises(DirectoryLockedError, match=str(holder.pid)),
+                lock_directory(tmp_path),
+            ):
                 pass
         finally:
             holder.kill()
@@ -45,17 +51,17 @@ def eventually_free(folder):
     end = time.monotonic() + 20
     while True:
         try:
-            with hold_folder(folder):
+            with lock_directory(folder):
                 return
-        except InUse:
+        except DirectoryLockedError:
             assert time.monotonic() < end
             time.sleep(0.05)
 
 
 def test_the_lock_ends_with_the_call(tmp_path):
     for _ in range(2):
-        again = hold_folder(tmp_path)
-        with hold_folder(tmp_path), pytest.raises(InUse), again:
+        again = lock_directory(tmp_path)
+        with lock_directory(tmp_path), pytest.raises(DirectoryLockedError), again:
             pass
 
 
@@ -63,7 +69,7 @@ def test_a_lock_that_cannot_be_written_is_named(tmp_path):
     with (
         pytest.raises(OSError, match="File too large") as caught,
         full_files(),
-        hold_folder(tmp_path),
+        lock_directory(tmp_path),
     ):
         pass
     assert caught.value.filename == str(tmp_path / "lock")
@@ -88,9 +94,12 @@ def test_metrics_that_cannot_be_written_are_named(tmp_path, write, name, closed)
 
 
 def test_a_lock_may_hold_anything(tmp_path):
-    with hold_folder(tmp_path):
+    with lock_directory(tmp_path):
         (tmp_path / "lock").write_bytes(b"\xff" * 1000)
-        with pytest.raises(InUse, match=r"process \ufffd{20} is at work"), hold_folder(tmp_path):
+        with (
+            pytest.raises(DirectoryLockedError, match=r"process \ufffd{20} is at work"),
+            lock_directory(tmp_path),
+        ):
             pass
 
 
@@ -107,7 +116,7 @@ def test_what_leads_out_of_a_folder_is_not_written_to(tmp_path, name, kind):
         os.mkfifo(run / name)
     else:
         (run / name).symlink_to(target)
-    opened = {"lock": hold_folder, "metrics.jsonl": lambda run: MetricsLog(run, 0)}
+    opened = {"lock": lock_directory, "metrics.jsonl": lambda run: MetricsLog(run, 0)}
     write = opened.get(name, lambda run: nullcontext(write_inside(run / name, b"{}")))
     with pytest.raises(ValueError, match="expected a file of the folder itself"), write(run):
         pass
@@ -121,7 +130,7 @@ def test_a_folder_in_which_something_leads_out_is_not_held(tmp_path, place):
     target.mkdir()
     (run / place).parent.mkdir(parents=True)
     (run / place).symlink_to(target)
-    with pytest.raises(ValueError, match="is a symbolic link, but expected"), hold_folder(run):
+    with pytest.raises(ValueError, match="is a symbolic link, but expected"), lock_directory(run):
         pass
     assert not (run / "lock").exists()
 
@@ -132,7 +141,7 @@ def test_a_lock_that_is_another_file_too_is_not_written_to(tmp_path):
     os.link(tmp_path / "precious", tmp_path / "run" / "lock")
     with (
         pytest.raises(ValueError, match="is one of several names of its file"),
-        hold_folder(tmp_path / "run"),
+        lock_directory(tmp_path / "run"),
     ):
         pass
     assert (tmp_path / "precious").read_text() == "precious\n"

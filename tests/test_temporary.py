@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from convattn.files import naming, write_file
+from convattn.files import filename_in_errors, write_file
 from convattn.temporary import LOCK_NAME, file_beside, is_beside, lock, temporary_folder
 
 locks = pytest.mark.skipif(os.name != "posix", reason="no locks")
@@ -146,9 +146,12 @@ def test_an_error_names_the_file_that_was_asked_for(tmp_path, monkeypatch):
 
 
 def test_an_error_that_names_a_file_is_left_as_it_is(tmp_path):
-    with pytest.raises(FileNotFoundError) as error, naming(tmp_path / "a"):
+    with pytest.raises(FileNotFoundError) as error, filename_in_errors(tmp_path / "a"):
         (tmp_path / "b").read_bytes()
     assert error.value.filename == str(tmp_path / "b")
-    with pytest.raises(OSError, match="No space left on device") as error, naming(tmp_path / "a"):
+    with (
+        pytest.raises(OSError, match="No space left on device") as error,
+        filename_in_errors(tmp_path / "a"),
+    ):
         raise OSError(28, "No space left on device")
     assert error.value.filename == str(tmp_path / "a")

@@ -19,7 +19,7 @@ from convattn.data.datasets import Dataset
 from convattn.diagnosis.convolution_distance import convolution_distance
 from convattn.diagnosis.measures import measure_heads
 from convattn.diagnosis.transformers import attention_layers
-from convattn.files import InUse
+from convattn.files import DirectoryLockedError
 from convattn.networks.vision_transformer.state_dicts import read_transformer
 from convattn.networks.weights.files import WeightsFile
 from convattn.nnx.vision_transformer.state_dict import load_state_dict, state_dict
@@ -161,7 +161,7 @@ def finish_trials(
         where = folder / "runs" / trial.name
         try:
             result = run_trial(trial, dataset, where, file, initialize, program)
-        except InUse:
+        except DirectoryLockedError:
             out.print(f"{trial.name}: another process runs it")
             left += 1
             continue

@@ -7,9 +7,9 @@ A file is written beside its place and renamed. The lock on a folder is the syst
 `lock`, and ends with the process that holds it, however that ends; the file stays, and means
 nothing. Where the system or the file system has no such locks, nothing is locked.
 
-A folder may come from somebody else, and a link in it may lead anywhere. `hold_folder` refuses one
-in which something is a symbolic link; `open_inside` opens, and `write_inside` replaces, only what
-is a regular file of the folder itself.
+A folder may come from somebody else, and a link in it may lead anywhere. `lock_directory` refuses
+one in which something is a symbolic link; `open_inside` opens, and `write_inside` replaces, only
+what is a regular file of the folder itself.
 """
 
 import errno
@@ -123,7 +123,7 @@ def write_file(path: Path, content: bytes) -> None:
 
 
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
+def filename_in_errors(path: Path) -> Iterator[None]:
     """Name the file in an error that does not, as on a full disk.
 
     Args:
@@ -205,7 +205,7 @@ def _not_inside(path: Path) -> ValueError:
     )
 
 
-class InUse(ValueError):
+class DirectoryLockedError(ValueError):
     """Another process is at work in a folder.
 
     Attributes:
@@ -243,15 +243,15 @@ def require_own(folder: Path, names: Collection[str]) -> None:
 
 
 @contextmanager
-def hold_folder(folder: Path, inherited: bool = False) -> Iterator[None]:
-    """Hold a folder; it is made if it is missing.
+def lock_directory(folder: Path, inherited: bool = False) -> Iterator[None]:
+    """Lock a directory; it is created if it is missing.
 
     Args:
         folder: Where one process at a time is to work.
         inherited: Whether the processes that are started meanwhile hold it, too.
 
     Raises:
-        InUse: If another process, or another call in this one, holds it.
+        DirectoryLockedError: If another process, or another call in this one, holds it.
         ValueError: If something in it is a symbolic link, or `lock` no regular file of its own.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -263,9 +263,9 @@ def hold_folder(folder: Path, inherited: bool = False) -> Iterator[None]:
         if lock(file.fileno()) is False:
             file.seek(0)
             owner = file.read(MAX_DIGITS).decode("ascii", "replace")
-            raise InUse(folder, owner.strip() or "?")
+            raise DirectoryLockedError(folder, owner.strip() or "?")
         os.set_inheritable(file.fileno(), inherited)
-        with naming(folder / FILE_NAME):
+        with filename_in_errors(folder / FILE_NAME):
             file.truncate(0)
             file.write(str(os.getpid()).encode())
         yield

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from convattn.cli.running import OUT_OF_MEMORY, UsageError
-from convattn.files import hold_folder, parse_json, read_file, write_file
+from convattn.files import lock_directory, parse_json, read_file, write_file
 from convattn_lab.accelerator.probe import probed
 from convattn_lab.accelerator.stages import STAGES, Stage, StageOptions, environment
 
@@ -129,7 +129,7 @@ def run_session(
                 "folder, or go on as it was begun"
             )
     folder.mkdir(parents=True, exist_ok=True)
-    with hold_folder(folder):
+    with lock_directory(folder):
         _go_on(session, folder, minutes, until, say, stages)
     return session
 

@@ -19,7 +19,7 @@ from flax import nnx
 from jaxtyping import Bool, Float
 from rich.console import Console
 
-from convattn.files import hold_folder
+from convattn.files import lock_directory
 from convattn.settings import Positive, settings
 from convattn_lab.analysis.centers import require_gaussian
 from convattn_lab.analysis.restored_run import RestoredRun, restore_run
@@ -215,7 +215,7 @@ def _begin(
     """Record what is pruned and what that alone does, unless that was done before."""
     folder = directory.path
     check_directory(directory.path, settings)
-    with hold_folder(folder):
+    with lock_directory(folder):
         stored = read_pruning(folder) if (folder / CONFIG).exists() else None
         if stored is not None:
             others = plan.differences(stored)

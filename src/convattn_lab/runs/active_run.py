@@ -23,7 +23,7 @@ from flax import nnx
 from rich.console import Console
 
 from convattn.files import FILE_NAME as LOCK
-from convattn.files import hold_folder
+from convattn.files import lock_directory
 from convattn.temporary import is_beside
 from convattn_lab.models.sizes import parameter_count
 from convattn_lab.runs.directory import (
@@ -135,7 +135,7 @@ def begin_run(
         return
     check_directory(folder, settings)
     console.print("\n".join(filter(None, (f"run: {folder}", title))))
-    with hold_folder(folder):
+    with lock_directory(folder):
         check_directory(folder, settings)  # again: nobody else can change it now
         exists = (folder / CONFIG).exists()
         _check_initial(directory, initial)

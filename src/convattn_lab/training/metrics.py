@@ -9,7 +9,14 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Self
 
-from convattn.files import naming, open_inside, parse_json, read_file, shown, write_inside
+from convattn.files import (
+    filename_in_errors,
+    open_inside,
+    parse_json,
+    read_file,
+    shown,
+    write_inside,
+)
 
 FILE_NAME, TENSORBOARD = "metrics.jsonl", "tensorboard"
 Kinds = Mapping[str, Any]  # of fields: str, int, float (integers, too), list, dict, or with None
@@ -100,7 +107,7 @@ class MetricsLog:
 
     def write(self, line: dict[str, Any]) -> None:
         """Add a line, and return when it is on the disk; it must have a `step`."""
-        with naming(self._path):
+        with filename_in_errors(self._path):
             self._file.write(json.dumps(line) + "\n")
             self._file.flush()
             os.fsync(self._file.fileno())
@@ -116,7 +123,7 @@ class MetricsLog:
 
     def flush(self) -> None:
         """Return when TensorBoard's file holds all that was given."""
-        with naming(self._board_folder):
+        with filename_in_errors(self._board_folder):
             self._board.flush()
 
     def _scalar(self, name: str, value: float, step: int) -> None:
@@ -127,12 +134,16 @@ class MetricsLog:
     def _event(self, step: int, **content: Any) -> None:
         from tensorboardX.proto.event_pb2 import Event
 
-        with naming(self._board_folder):
+        with filename_in_errors(self._board_folder):
             self._board.write_event(Event(wall_time=time.time(), step=step, **content))
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with naming(self._board_folder), contextlib.closing(self._board), naming(self._path):
+        with (
+            filename_in_errors(self._board_folder),
+            contextlib.closing(self._board),
+            filename_in_errors(self._path),
+        ):
             self._file.close()

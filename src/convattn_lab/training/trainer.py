@@ -20,7 +20,7 @@ import numpy as np
 from flax import nnx
 from rich.console import Console
 
-from convattn.files import hold_folder
+from convattn.files import lock_directory
 from convattn_lab.training.checkpoints import (
     BEST,
     CHECKPOINTS,
@@ -96,15 +96,15 @@ def train(
     Raises:
         ValueError: `NonFiniteLoss`; `OtherModel` if the folder holds checkpoints of another model,
             of other settings or of other examples; `NoWholeCheckpoint` if all that it holds are
-            damaged, `BestLost` if the best parameters are; `InUse` if another process trains there;
-            `ProcessesDiffer` among several processes; `ValueError` for a batch that is larger than
-            the set or that the devices do not divide, and for `select="best"` without validation
-            examples.
+            damaged, `BestLost` if the best parameters are; `DirectoryLockedError` if another
+            process trains there; `ProcessesDiffer` among several processes; `ValueError` for a
+            batch that is larger than the set or that the devices do not divide, and for
+            `select="best"` without validation examples.
     """
     check_examples(examples, settings)
     if console is None or not is_first():
         console = Console(quiet=True)
-    with nullcontext() if locked or not is_first() else hold_folder(folder):
+    with nullcontext() if locked or not is_first() else lock_directory(folder):
         return _Session(settings, examples, model, folder, console, snapshot).run()
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from flax import nnx
 
 from convattn.data.datasets import Dataset
-from convattn.files import hold_folder
+from convattn.files import lock_directory
 from convattn.nnx.vision_transformer.model import VisionTransformer
 from convattn_lab.analysis.restored_run import restore_run
 from convattn_lab.runs.active_run import check_directory
@@ -104,7 +104,7 @@ def begin_phase_two(
         count=settings.check_images,
         seconds=seconds,
     )
-    with hold_folder(folder):
+    with lock_directory(folder):
         directory.write(CONVERSION, {"source": one.source, **report.to_json()})
     return named_arrays(nnx.state(model, nnx.Param))
 

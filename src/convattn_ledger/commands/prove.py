@@ -20,7 +20,7 @@ from convattn.cli.running import (
     option,
     termination_raises,
 )
-from convattn.files import InUse, hold_folder, write_file
+from convattn.files import DirectoryLockedError, lock_directory, write_file
 from convattn_ledger.commands.verify import find_proofs
 from convattn_ledger.coq.build import ForeignFiles, NoCoq, find_coq
 from convattn_ledger.coq.document import render, with_table
@@ -234,9 +234,9 @@ def _lock_output(target: Path) -> Iterator[None]:
         if (path.exists() or path.is_symlink()) and not path.is_dir():
             raise UsageError(f"--output got {target}, but {path} is not a directory; remove it")
     try:
-        with hold_folder(target, inherited=True):
+        with lock_directory(target, inherited=True):
             yield
-    except InUse as error:
+    except DirectoryLockedError as error:
         raise UsageError(
             f"--output got {target}, but another convattn prove is running in it (process "
             f"{error.process}, or a coqc that it has started); wait for its end, or name another "

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from convattn.files import naming, write_file
+from convattn.files import filename_in_errors, write_file
 from convattn_ledger.coq.rules import closure
 from convattn_ledger.coq.sources import Failure, Project, digest
 
@@ -233,7 +233,7 @@ def _prepare(
         copy, content = tree / file, project.sources[file]
         copy.parent.mkdir(parents=True, exist_ok=True)
         if not copy.is_file() or copy.read_bytes() != content:
-            with naming(copy):
+            with filename_in_errors(copy):
                 copy.write_bytes(content)
     return recorded
 
@@ -247,7 +247,7 @@ def _make(
 ) -> tuple[str, dict[str, float]]:
     """Run the build; what it says, and the seconds of each file that was compiled."""
     tree, timed = output / "coq", output / "timed"
-    with naming(timed):
+    with filename_in_errors(timed):
         timed.write_text(_TIMED.format(limit=LIMIT))
     timed.chmod(0o755)
     environment = clean_environment()

@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
-from convattn.files import naming
+from convattn.files import filename_in_errors
 from convattn_ledger.coq.build import clean_environment, refuse_unwritten
 from convattn_ledger.coq.sources import Project
 
@@ -39,7 +39,7 @@ class Kernel:
         self._folder.mkdir(parents=True)
         lines = [*before, *(f'Redirect "{n}" {question}.' for n, question in enumerate(questions))]
         query = self._folder / "query.v"
-        with naming(query):
+        with filename_in_errors(query):
             query.write_text("\n".join(lines) + "\n", "utf-8")
         done = subprocess.run(
             self._words,

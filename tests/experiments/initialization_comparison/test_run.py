@@ -16,7 +16,7 @@ from initialization_comparison.trials import INITIALIZERS, TUNING_SEED, Trial
 from convattn.data import datasets
 from convattn.data.cifar10_slice import Images
 from convattn.data.datasets import Dataset
-from convattn.files import hold_folder
+from convattn.files import lock_directory
 from convattn_lab.training.optimizer import make_optimizer
 from convattn_lab.training.state import initial_state
 from convattn_lab.training.step import PICTURES, order_of_epoch, root_key
@@ -121,7 +121,7 @@ def test_the_command_goes_on_past_runs_that_diverge_or_are_held(
     monkeypatch.setitem(INITIALIZERS, "mimetic", large)
     first, diverging, locked = (trial.name for trial in trials.quick())
     words, folder = ["--quick", "--output-dir", str(tmp_path)], tmp_path / "quick"
-    with hold_folder(folder / "runs" / first):
+    with lock_directory(folder / "runs" / first):
         assert main(words) == 0
     output = capsys.readouterr().out
     assert f"{first}: another process runs it" in output

@@ -14,7 +14,7 @@ from lab.training.tiny import Dense, Normalized, metric_lines, run, settings, tr
 from rich.console import Console
 
 from convattn.data.cifar10_slice import Images
-from convattn.files import InUse
+from convattn.files import DirectoryLockedError
 from convattn_lab.training.checkpoints import (
     CheckpointStore,
     DamagedCheckpoint,
@@ -196,7 +196,7 @@ def test_what_cannot_be_trained_is_refused(tmp_path, changes, images, message):
 
 def test_two_runs_in_one_folder_are_refused(tmp_path):
     def within(model):
-        with pytest.raises(InUse, match=f"process {os.getpid()} "):
+        with pytest.raises(DirectoryLockedError, match=f"process {os.getpid()} "):
             run(tmp_path)
         raise StopIteration
 

@@ -8,7 +8,7 @@ import pytest
 from ledger.coq.coq_tree import ONE, claim_file, needs_coq, theorem, write_sources
 from ledger.proof_files import write
 
-from convattn.files import hold_folder
+from convattn.files import lock_directory
 from convattn_ledger.coq.build import Coq
 from convattn_ledger.coq.run import Outcome
 from convattn_ledger.coq.sources import LOCK, digest
@@ -242,7 +242,7 @@ def test_an_unclosed_quotation_mark_in_the_project_is_a_failure(prove, tree):
 def test_another_run_in_the_folder_is_waited_for_by_the_user(prove, tree):
     assert prove("--lock").code == 0
     report = (tree / "out" / "report.json").read_bytes()
-    with hold_folder(tree / "out"):
+    with lock_directory(tree / "out"):
         done = prove()
     assert (done.code, done.out) == (2, "")
     assert f"another convattn prove is running in it (process {os.getpid()}" in done.err
