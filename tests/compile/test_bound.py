@@ -1,5 +1,7 @@
 """The bound of a run where its terms are hard: parts that cancel, bends, tokens off the lattice."""
 
+from dataclasses import replace
+
 import compiled_networks as networks
 import jax
 import jax.numpy as jnp
@@ -104,3 +106,29 @@ def test_constants_are_positive_and_finite(field, number):
 def test_a_norm_below_the_other_constants_of_a_token_is_refused():
     with pytest.raises(ValueError, match=r"norm=1\.0, but expected more than 2\.\d+"):
         report(one_tap(1.0), jnp.ones((1, 8, 8, 1)), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("constants", "message"),
+    [
+        (Constants(1e30, 2.0**60, 128.0, 1e-6), r"norm=1e\+30, but expected at most 4\.6"),
+        (Constants(1e5, 2.0**126.5, 100.0, 0.0), "beyond the normal range of float32"),
+        ((1.0, 2.0, 3.0, 4.0), "but expected a Constants"),
+    ],
+)
+def test_constants_beyond_the_range_of_the_dtype_are_refused(constants, message):
+    with pytest.raises(ValueError, match=message):
+        to_vision_transformer(
+            lambda x: jax.nn.relu(x).mean((1, 2)), stripes(0), constants=constants
+        )
+
+
+def test_training_constants_that_overflow_are_refused_and_zeros_do_not_pass():
+    def function(images):
+        return jax.nn.relu(images - 0.5).mean((1, 2))
+
+    with pytest.raises(ValueError, match="whose squares LayerNorm can add in float32"):
+        to_vision_transformer(function, 1e25 * stripes(0), for_training=True)
+    passed = to_vision_transformer(function, stripes(0), for_training=True).report
+    assert passed.passed
+    assert not replace(passed, difference=passed.largest).passed

@@ -302,3 +302,7 @@ def test_other_images_than_it_is_made_for_are_refused():
         compiled.compared(networks.wide, images((8, 8)))
     with pytest.raises(ValueError, match="made for images of 6 × 6 pixels and 3 channels"):
         compiled.features(images((8, 8)))
+    with pytest.raises(ValueError, match="0 images of"):
+        compiled.features(images((6, 6))[:0])
+    with pytest.raises(ValueError, match=r"expected logits \[images, classes\] \(2, 3\)"):
+        compiled.compared(lambda x: x, images((6, 6)))

@@ -62,8 +62,13 @@ def test_gelu_is_one_unit_also_in_multiples_and_other_smooth_functions_none():
     assert normal_form(IDENTITY.smooth(lambda z: z / (1 + np.exp(-z)))) is None
 
 
-def test_a_function_that_jumps_is_none():
-    assert chosen(IDENTITY, Scalar.affine(0.0, 1.0), Scalar.affine(0.0)) is None
+@pytest.mark.parametrize("above", [(0.0, 1.0), (0.0, 1e-7), (1e-3, 1e-7)])
+def test_a_function_that_jumps_is_none(above):
+    assert chosen(IDENTITY, Scalar.affine(*above), Scalar.affine(0.0)) is None
+
+
+def test_constants_that_are_rounded_make_no_jump():
+    assert chosen(IDENTITY, Scalar.affine(1.0, 1e-7), Scalar.affine(0.0)) is not None
 
 
 @pytest.mark.parametrize(

@@ -187,3 +187,14 @@ def test_heads_attend_as_is_said_of_them(case) -> None:
             expected = expected_attention(head, lattice.tokens)
             assert np.abs(own - expected).max() <= 2.0**-10 / expected.shape[0], (number, head)
     assert kinds & {"mean", "point"}
+
+
+def test_a_value_that_nothing_reads_has_no_tokens() -> None:
+    def function(images):
+        return images.mean((1, 2)) + 0 * jax.nn.relu(images - 0.5).mean((1, 2))
+
+    images = jnp.ones((2, 4, 4, 1))
+    unread, logits = known_values(to_vision_transformer(function, images).plan, images)
+    assert len(unread.tokens) == 0
+    assert unread.jacobian.shape[:2] == (1, 0)
+    assert logits.jacobian.any()

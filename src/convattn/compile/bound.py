@@ -25,6 +25,9 @@ node a weight w, and |logit difference| ≤ Σ |<σw, a>| + |<w, e>|. What arise
    head, a unit or a logit reads pairs are rounded with it: γ_12 μ where a number is read alone,
    γ_(12+2n) μ where n are added up.
 
+Assumed: no weight, score or value leaves the normal range of the dtype, but where softmax's weights
+become zero.
+
 The deviation η, GELU for ReLU and half of what softmax leaves are *construction*, in exact
 arithmetic; the rest is *rounding*, with that of the network's own evaluation in float64.
 """

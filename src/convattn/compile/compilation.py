@@ -101,6 +101,8 @@ def to_vision_transformer(
             "dtype='float64', but 64-bit types are off in JAX, which computes the logits here; "
             "enable them with jax.config.update('jax_enable_x64', True), or take float32"
         )
+    if constants is not None and not isinstance(constants, Constants):
+        raise ValueError(f"constants={constants!r}, but expected a Constants of convattn.compile")
     if constants is not None and epsilon is not None:
         raise ValueError(f"epsilon={epsilon} beside constants={constants}, which hold their own")
     if epsilon is not None:
@@ -126,7 +128,7 @@ def to_vision_transformer(
 
     def compiled(chosen: Constants) -> CompiledTransformer:
         arrays = Builder(plan, chosen, for_training=for_training).arrays()
-        timm = {name: array.astype(dtype) for name, array in arrays.items()}
+        timm = _narrowed(arrays, chosen, dtype)
         arguments = constructor_arguments(plan, chosen.epsilon, format)
         transformer = CompiledTransformer(
             named_arrays(timm, format),
@@ -160,6 +162,26 @@ def to_vision_transformer(
     if transformer.report is not None and transformer.report.largest_token > _MARGIN * largest:
         return compiled(chosen(transformer.report.largest_token))
     return transformer
+
+
+def _narrowed(
+    arrays: Mapping[str, np.ndarray], constants: Constants, dtype: str
+) -> dict[str, np.ndarray]:
+    """The arrays in the dtype, which holds LayerNorm's squares and the MLPs' weights."""
+    limits = np.finfo(dtype)
+    if not constants.norm <= float(limits.max) ** 0.5 / 4:
+        raise ValueError(
+            f"norm={constants.norm:.3g}, but expected at most {float(limits.max) ** 0.5 / 4:.3g}, "
+            f"whose squares LayerNorm can add in {dtype}; scale the network or the images"
+        )
+    for name in (name for name in arrays if ".mlp." in name):
+        sizes = np.abs(arrays[name][arrays[name] != 0])
+        if not ((sizes >= limits.tiny) & (sizes <= limits.max)).all():
+            raise ValueError(
+                f"slope={constants.slope:.3g}, at which {name} has numbers beyond the normal range "
+                f"of {dtype}, {limits.tiny:.3g} to {limits.max:.3g}; take a smaller or larger slope"
+            )
+    return {name: array.astype(dtype) for name, array in arrays.items()}
 
 
 def _check_epsilon(epsilon: float, format: str) -> None:

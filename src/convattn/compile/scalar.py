@@ -123,7 +123,9 @@ def chosen(sign: Scalar, above: Scalar, below: Scalar) -> Scalar | None:
         lines.append((above if slope * point + shift > 0 else below).at(point))
     for knot, ((a, b), (c, d)) in zip(knots, pairwise(lines), strict=True):
         one, other = a * knot + b, c * knot + d
-        if abs(one - other) > _CLOSE * max(1.0, abs(knot), abs(one)):
+        step, scale = abs(one - other), max(1.0, abs(knot), abs(one))
+        # A bend is where two lines meet: a step moves it by step/|c - a|.
+        if step > max(_CLOSE * min(1.0, abs(c - a)), _EQUAL) * scale:
             return None
     return Scalar.of_lines(knots, lines)
 

@@ -62,10 +62,10 @@ class Report:
         """Whether all classes are the same, and all differences within bounds that say something.
 
         Where the bound is no less than the largest logit, they are at most √ε of it. With constants
-        for training, whether all differences are within their bounds.
+        for training, whether all differences are within their bounds, and below the largest logit.
         """
         if self.for_training:
-            return self.within
+            return self.within and (self.difference < self.largest or not self.difference)
         bound = float(self.bound.total.max())
         near = is_near(self.difference, bound, self.largest, self.dtype)
         return self.within and near and self.same_class == self.images
@@ -143,11 +143,11 @@ class CompiledTransformer:
 
     def _streams(self, rows: Any) -> stock.Streams:
         expected = (*self.plan.network.image_size, self.plan.network.image.channels)
-        if rows.shape[1:] != expected:
+        if rows.shape[1:] != expected or not len(rows):
             raise ValueError(
-                f"images of (rows, columns, channels) {rows.shape[1:]}, but the vision transformer "
-                f"is made for images of {expected[0]} × {expected[1]} pixels and {expected[2]} "
-                "channels; resize them, or compile the network for theirs"
+                f"{len(rows)} images of (rows, columns, channels) {rows.shape[1:]}, but the vision "
+                f"transformer is made for images of {expected[0]} × {expected[1]} pixels and "
+                f"{expected[2]} channels; resize them, or compile the network for theirs"
             )
         held = jnp.asarray(rows, self.dtype)
         return stock.run(self.timm, held, self.plan.num_heads, self.constants.epsilon)
@@ -155,6 +155,12 @@ class CompiledTransformer:
     def compared(self, function: Callable[[Any], Any], images: Any) -> Report:
         """How it compares with a function, and with its bound."""
         size, theirs = sizes.Size.of(self.plan), np.asarray(function(images))
+        expected = (len(images), self.plan.network.logits.channels)
+        if theirs.shape != expected:
+            raise ValueError(
+                f"a function whose outputs have the shape {theirs.shape}, but expected logits "
+                f"[images, classes] {expected}; compare with the network that was compiled"
+            )
         rows = np.asarray(rows_first(images, self.channels_first)).astype(self.dtype)
         count = max(_AT_ONCE // (size.blocks * size.tokens * size.width), 1)
         parts, largest_token = [], 0.0
@@ -187,8 +193,8 @@ class CompiledTransformer:
         """How far its logits can be from the network's, for every image between two.
 
         Args:
-            lower, upper: Images as the function takes them, without the batch's axis; pixels are
-                between the numbers that stand at their places.
+            lower, upper: Images as the function takes them, without the batch's axis; the pixels,
+                numbers of `dtype`, are between those that stand at their places.
 
         Raises:
             ValueError: For what is no box of such images, and where the constants are too small
@@ -204,8 +210,9 @@ class CompiledTransformer:
         >>> bool((bound.total < 1e-4).all())
         True
         """
-        first = self.channels_first
-        low, high = (np.asarray(rows_first(side[None], first)[0]) for side in (lower, upper))
+        low, high = (np.asarray(side, np.float64) for side in (lower, upper))
+        if self.channels_first:
+            low, high = (np.moveaxis(side, 0, -1) if side.ndim else side for side in (low, high))
         return box_bound(self.plan, self.constants, self.dtype, low, high)
 
     def features(self, images: Float[Array, "batch *image"]) -> list[Feature]:

@@ -245,5 +245,6 @@ def _places(network: Network, value: Value) -> np.ndarray:
 
 def _by_pixel(network: Network, jacobian: np.ndarray) -> np.ndarray:
     """`[images · pixels, tokens, features]` as `[images, tokens, features, channels, rows, …]`."""
-    shape = (-1, *network.image_size, network.image.channels, *jacobian.shape[1:])
-    return jacobian.reshape(shape).transpose(0, 4, 5, 3, 1, 2)
+    image = (*network.image_size, network.image.channels)
+    images = len(jacobian) // int(np.prod(image))
+    return jacobian.reshape(images, *image, *jacobian.shape[1:]).transpose(0, 4, 5, 3, 1, 2)
