@@ -148,19 +148,18 @@ def fixed_at_many_sizes(run: Run) -> str:
         tap, far = (rng.integers(1, 20, heads).tolist() for _ in range(2))
         poles = rng.permutation(20)[:heads].tolist()  # distinct, so that values can be solved for
 
-        def weights(keys: int, tap=tap, far=far, poles=poles) -> list[fmpq]:
-            triples = zip(tap, far, poles, strict=True)
-            return [fmpq(one, beyond * (pole + keys)) for one, beyond, pole in triples]
-
-        sizes = [side**2 for side in range(9, 9 + heads)]
-        matrix = fmpq_mat(heads, heads, [entry for keys in sizes for entry in weights(keys)])
+        triples = list(zip(tap, far, poles, strict=True))
+        weights = {
+            side**2: [fmpq(one, beyond * (pole + side**2)) for one, beyond, pole in triples]
+            for side in range(9, 60)
+        }
+        sizes = list(weights)[:heads]
+        matrix = fmpq_mat(heads, heads, [entry for keys in sizes for entry in weights[keys]])
         values = matrix.solve(fmpq_mat(heads, 1, [1] * heads))
-        for side in range(9, 60):
-            put = sum(
-                (one * values[index, 0] for index, one in enumerate(weights(side**2))), fmpq(0)
-            )
-            require((put == 1) == (side**2 in sizes), f"{heads} heads, N = {side**2}: {put}")
-            others += side**2 not in sizes
+        for keys, row in weights.items():
+            put = sum((one * values[index, 0] for index, one in enumerate(row)), fmpq(0))
+            require((put == 1) == (keys in sizes), f"{heads} heads, N = {keys}: {put}")
+            others += keys not in sizes
     return f"1, 2, 3 and 5 heads meet as many numbers of keys, and none of {others} others"
 
 
