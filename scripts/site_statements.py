@@ -32,7 +32,7 @@ def exported(package: str) -> Iterator[tuple[str, str]]:
 
 
 def render(path: str, field: str) -> str:
-    """A part of a file of the repository, as Markdown; nothing is written down twice.
+    """A part of a file of the repository, as Markdown.
 
     Args:
         path: A proof file, a Coq file or a certificate.
