@@ -157,11 +157,12 @@ certificates: $(STAMP) ## regenerate certificates/ (the bytes must not change)
 corpora: ## regenerate tests/incorrect/ and tests/correct/, for any checker of certificates
 	PYTHONPATH=src:tests/convattn_check $(PYTHON) -m corpora
 
-ledger: $(STAMP) ## regenerate docs/ledger.md, docs/errata.md, docs/identities.md and the table of docs/proofs.md
+ledger: $(STAMP) ## regenerate what docs/ledger.md, errata.md, identities.md, proofs.md and trust.md show of the claims
 	$(BIN)/convattn ledger --output docs/ledger.md
 	$(BIN)/convattn ledger --errata --output docs/errata.md
 	$(BIN)/convattn prove --table docs/proofs.md
 	$(BIN)/python scripts/list_identities.py > docs/identities.md.part && mv docs/identities.md.part docs/identities.md
+	$(BIN)/python scripts/site_statements.py docs/trust.md
 
 data: $(STAMP) ## rebuild the bundled CIFAR-10 slice: make data SOURCE=PATH/cifar10-lossless.tar.xz
 	$(BIN)/python scripts/make_cifar10_slice.py $(SOURCE)

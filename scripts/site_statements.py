@@ -1,16 +1,24 @@
-"""For the site: statements, evidence and names, taken from where they stand.
+"""Statements, evidence and names in pages, taken from where they stand.
 
-- `<!-- shown: PATH PART -->` gives way to that part of a proof file, a Coq file or a certificate.
-- `<!-- names: PACKAGE -->` gives way to the reference of each name that the package exports.
+- `<!-- shown: PATH PART -->` asks for that part of a proof file, a Coq file or a certificate. It
+  stands between this mark and `<!-- end -->`, so that GitHub shows it too.
+- `<!-- names: PACKAGE -->` asks for the reference of each name that the package exports. It is
+  filled in when the site is built.
+
+Usage: python scripts/site_statements.py docs/trust.md [...]
+
+writes what the pages show anew.
 """
 
 import ast
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-_MARK = re.compile(r"<!-- (shown|names): (\S+) ?(\w*) -->")
+_SHOWN = re.compile(r"(<!-- shown: (\S+) (\w+) -->)(.*?)(<!-- end -->)", re.DOTALL)
+_NAMES = re.compile(r"<!-- names: (\S+) -->")
 
 
 def exported(package: str) -> Iterator[tuple[str, str]]:
@@ -24,7 +32,7 @@ def exported(package: str) -> Iterator[tuple[str, str]]:
 
 
 def render(path: str, field: str) -> str:
-    """A part of a file of the repository, as Markdown; nothing is written down twice.
+    """A part of a file of the repository, as Markdown.
 
     Args:
         path: A proof file, a Coq file or a certificate.
@@ -52,15 +60,35 @@ def render(path: str, field: str) -> str:
         claim, _ = load_claim(file)
         return f"**{claim.verdict}**" if field == "verdict" else "\n".join(evidence_table(claim))
     sections = parse_statement(ast.get_docstring(ast.parse(file.read_text("utf-8"))))
-    return "\n".join(f"> {line}" for line in escape(getattr(sections, field)).splitlines())
+    lines = escape(getattr(sections, field)).splitlines()
+    return "\n".join(f"> {line}".rstrip() for line in lines)
+
+
+def refreshed(markdown: str) -> str:
+    """A page in which what it shows is as in the files."""
+
+    def content(match: re.Match[str]) -> str:
+        start, path, field, before, end = match.groups()
+        space = "\n\n" if "\n" in before else ""
+        return f"{start}{space}{render(path, field)}{space}{end}"
+
+    return _SHOWN.sub(content, markdown)
 
 
 def filled(markdown: str) -> str:
-    """A page with what its marks ask for."""
+    """A page as the site shows it."""
 
-    def content(match: re.Match[str]) -> str:
-        if match[1] == "shown":
-            return render(match[2], match[3])
-        return "\n\n".join(f"::: {path}" for _, path in sorted(exported(match[2])))
+    def names(match: re.Match[str]) -> str:
+        return "\n\n".join(f"::: {path}" for _, path in sorted(exported(match[1])))
 
-    return _MARK.sub(content, markdown)
+    return _NAMES.sub(names, refreshed(markdown))
+
+
+def main() -> None:
+    """Write each page anew."""
+    for page in map(Path, sys.argv[1:]):
+        page.write_text(refreshed(page.read_text("utf-8")), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -109,14 +109,32 @@ def test_links_that_leave_the_pages_lead_to_the_repository():
 @pytest.mark.parametrize(
     ("mark", "expected"),
     [
-        ("shown: proofs/coq/sharpened/finite.v theorem", "```coq\nTheorem finite "),
-        ("shown: proofs/cordonnier2020/lemma1.py printed", "> N\\_h = K² heads"),
-        ("shown: certificates/C20.lemma1-K3-P1.json verdict", "> **ACCEPT** for every 3x3 kernel"),
-        ("names: convattn_check", "::: convattn_check.verdict.Verdict"),
+        ("proofs/coq/sharpened/finite.v theorem", "```coq\nTheorem finite "),
+        ("proofs/cordonnier2020/lemma1.py printed", "> N\\_h = K² heads"),
+        ("certificates/C20.lemma1-K3-P1.json verdict", "> **ACCEPT** for every 3x3 kernel"),
     ],
 )
 def test_what_a_page_asks_for_is_taken_from_its_file(mark, expected):
-    assert site_statements.filled(f"<!-- {mark} -->").startswith(expected)
+    start, end = f"<!-- shown: {mark} -->", "<!-- end -->"
+    page = site_statements.filled(f"{start}\n\nanother text\n\n{end}")
+    assert page.startswith(f"{start}\n\n{expected}")
+    assert page.endswith(f"\n\n{end}")
+    assert "another text" not in page
+
+
+def test_the_names_of_a_package():
+    expected = "::: convattn_check.verdict.Verdict"
+    assert site_statements.filled("<!-- names: convattn_check -->").startswith(expected)
+
+
+def test_pages_show_what_stands_in_the_files():
+    marked = 0
+    for page in (ROOT / "docs").glob("*.md"):
+        text = page.read_text("utf-8")
+        marked += text.count("<!-- shown: ")
+        assert text.count("<!-- shown: ") == text.count("<!-- end -->")
+        assert site_statements.refreshed(text) == text, f"{page.name}: run make ledger"
+    assert marked > 5
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -20,8 +20,8 @@ gives is a maximum that rounds to one. That it does from an α between p ln 2 an
 pixel that is not black hides its neighbours then; a black one shows them.
 
 Errata.
-- after Lemma 2 | α = 46 suffices in float32, 1e-45 | 104, or 88 where subnormals are flushed; e^-46
-  is 1e-20
+- after Lemma 2 | α = 46 suffices in float32, 1e-45 | 104, or 88 where subnormals are flushed, if
+  all other weights are to be zero, as 1e-45 asks (L21's M = 40 asks less); e^-46 is 1e-20
 
 Proof. *The idea:* the target's score exceeds a neighbour's by exactly α, so the quotient of the
 weights is e^-α.

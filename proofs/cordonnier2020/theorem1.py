@@ -3,7 +3,7 @@
 Claimed. A self-attention layer with K² heads and the quadratic encoding can express every
 convolution with a K × K kernel.
 True. It can, for odd K and every image size, in the limit of ever sharper attention and if the
-image is padded with zero tokens; an exact layer takes one head more in general.
+image is padded with zero tokens. No fixed number of such heads is exact at every size (S.barrier).
 
 Printed. "A multi-head self-attention layer with N_h heads of dimension D_h, output dimension
 D_out and a relative positional encoding of dimension D_p ≥ 3 can express any convolutional
@@ -14,14 +14,15 @@ the image. As α → ∞, the layer with N_h = K² heads, scores -α|δ - Δ_h|�
 tends to the zero-padded convolution, for every kernel and every image size. In floating point,
 with α so large that the off-target weights underflow, it is equal to it.
 
-Repair. Five points. (1) It is a limit: at finite α every weight is positive, so for a kernel
-whose K² matrices W_δ are linearly independent K² heads never are the convolution exactly, where
-some query has a token of the image outside its receptive field; K² + 1 are (S.finite). (2) The
-border is part of the claim, as eq. 17 is the zero-padded convolution, and without padding it
-fails: a softmax layer maps a constant image to a constant image, a zero-padded convolution in
-general does not. (3) K is odd: for even K the shifts of eq. 5 are (K+1)² many. (4) D_p ≥ 3 is
-more than is needed (S.dp2, S.dp1). (5) min(D_h, D_out) output channels: D_h ≥ min(D_in, D_out)
-already gives all D_out.
+Repair. Five points. (1) It is a limit: at finite α every weight is positive, so for a kernel whose
+K² matrices W_δ are linearly independent K² heads never are the convolution exactly, where some
+query has a token of the image outside its receptive field; K² + 1 heads with relative biases are
+(S.finite), and with quadratic scores no fixed number is at every image size (S.barrier). (2) The
+border is part of the claim, as eq. 17 is the zero-padded convolution, and without padding it fails:
+a softmax layer maps a constant image to a constant image, a zero-padded convolution in general does
+not. (3) K is odd: for even K the shifts of eq. 5 are (K+1)² many. (4) D_p ≥ 3 is more than is
+needed (S.dp2, S.dp1). (5) min(D_h, D_out) output channels: D_h ≥ min(D_in, D_out) already gives all
+D_out.
 
 Errata.
 - eq. 5 | Δ_K = {-⌊K/2⌋, …, ⌊K/2⌋}² | K odd; for even K these are (K+1)² shifts

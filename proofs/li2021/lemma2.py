@@ -28,8 +28,8 @@ project the offset k - q is the printed -δ.
 Errata.
 - Lemma 2 and eqs. 7, 14 | q - k = δ, and q + δ | one sign
 - eq. 10 | for every query | where the target exists; elsewhere the row is uniform
-- Lemma 2 | M = 40 up to machine precision | true in float32; float64 tells the weight from one from
-  N = 15
+- Lemma 2 | M = 40 up to machine precision | true in float32, if the target's weight is to round to
+  one (the others are not zero, as C20's α asks); float64 tells the weight from one from N = 15
 
 Proof. *The idea:* softmax of one M and N - 1 zeros is e^M/(e^M + N - 1) at the M and 1/(e^M +
 N - 1) elsewhere.

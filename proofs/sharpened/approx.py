@@ -2,7 +2,7 @@
 
 Claimed. There is an error that no N heads can beat when they approximate a convolution, by the
 singular values of the kernel, and N + 1 heads reach it.
-True. They do, by a construction with finite scores and one set of weights for every image size,
+True. They do, by a construction with finite scores and one set of value maps for every image size,
 judged at queries away from the border; the best error of N heads lies between this bound and that
 for one head fewer.
 
@@ -14,16 +14,17 @@ the singular values of F with all its P⁴·D_in·D_out rows. N ≥ 1 content-fr
 convolution, per interior query and in the squared Frobenius norm of the linear map, by at least
 Σ_(i>N) σ_i²; and Σ_(i≥N) σ_i² is reached. So N + 1 heads reach what N heads cannot beat.
 
-Verified. The same: the first in the limit too, the second at finite scores, with one set of weights
-for every image size. A query is interior here if its offsets are all tokens of the image: tokens of
-a ring are zero and do not count as inputs, and on an image of one pixel one head errs by 0. Where
-the span of the first N right singular vectors holds some y that is positive wherever the span does
-not vanish, the bound Σ_(i>N) σ_i² itself is approached as near as one likes with values that stay
-bounded. Neither number need be the optimum for N heads, which is that of Σ C_h a_h with rows
-a_h ≥ 0: for the taps 1, 0, -1 and one head the two are 0 and 2, one tap alone has the distance 1,
-and that is the least, since (a_1 - a_3)² ≤ |a|² for a ≥ 0. The library returns the nearest of
-several candidates (also the N heaviest taps, and rows a_h improved by least squares), each with an
-enclosure of its distance; that it is the optimum is not claimed.
+Verified. The same: the first in the limit too, the second at finite scores, with one set of value
+maps for every image size (the scores depend on it, as in S.kernel). A query is interior here if its
+offsets are all tokens of the image: tokens of a ring are zero and do not count as inputs, and on an
+image of one pixel one head errs by 0. Where the span of the first N right singular vectors holds
+some y that is positive wherever the span does not vanish, the bound Σ_(i>N) σ_i² itself is
+approached as near as one likes with values that stay bounded. Neither number need be the optimum
+for N heads, which is that of Σ C_h a_h with rows a_h ≥ 0: for the taps 1, 0, -1 and one head the
+two are 0 and 2, one tap alone has the distance 1, and that is the least, since (a_1 - a_3)² ≤ |a|²
+for a ≥ 0. The library returns the nearest of several candidates (also the N heaviest taps, and rows
+a_h improved by least squares), each with an enclosure of its distance; that it is the optimum is
+not claimed.
 
 Nothing to repair.
 

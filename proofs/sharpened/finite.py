@@ -2,18 +2,26 @@
 
 Claimed. One head more than there are token offsets, K² + 1 on pixels, expresses every K × K
 convolution exactly at finite parameters and at every image size.
-True. It does with zero tokens around the image; without them missing tokens are replaced by the
-mean, and no fewer heads do at finite scores if the offsets' maps are independent and some token is
-out of reach.
+True. It does with zero tokens around the image and biases that depend on the number of keys, the
+value maps being one for all sizes; no fewer heads do if the offsets' maps are independent and some
+token is out of reach.
 
 Printed. Not from a paper: our own result. (2m+1)² + 1 relative-bias heads with finite parameters
 express every K × K convolution exactly, for any leak ε in (0, 1); one set of value maps serves
 every image size.
 
-Verified. The same, at every query whose offsets are all keys, hence zero-padded with a ring of
-m zero tokens; on the bare grid the same layer is the convolution in which every missing token
-is replaced by the mean of all. m = ⌈(K-1)/(2P)⌉ for odd K without dilation; in general as many
-heads as there are token offsets, and one more.
+Verified. The same, with the bias log(1 + N(1/ε - 1)), which depends on the number N of keys, so on
+the image size, while the value maps do not; at every query whose offsets are all keys, hence
+zero-padded with a ring of m zero tokens; on the bare grid the same layer is the convolution in
+which every missing token is replaced by the mean of all. m = ⌈(K-1)/(2P)⌉ for odd K without
+dilation; in general as many heads as there are token offsets, and one more.
+
+Something has to depend on N, unless the biases vary over the whole image: let H heads have biases
+that are constant beyond some distance, not less than m, and let F ≠ 0. With the same biases and the
+same value maps they are this convolution at no more than H numbers of keys, among images with a
+query around which all positions within that distance are tokens. S.causal has the same under a
+causal mask, where five heads for each tap with other fixed biases are exact at every length;
+whether there are such without a mask is open.
 
 Conversely, as many heads as offsets never are this convolution, if the maps M_δ are independent,
 each δ joins two tokens of the image, and some token of the image lies outside the receptive field
@@ -32,6 +40,11 @@ the uniform head, -ε/(1-ε)·Σ_δ M_δ, the J terms cancel and Σ_δ S_δ X M_
 Where the key at q + δ is missing the row is J, and the same sum leaves J X M_δ in place of S_δ X
 M_δ.
 
+*The same parameters at many N:* let w ≠ 0 be an entry of some M_δ, w_h that entry of W_h. Head h
+gives δ the weight u_h(δ)/(c_h + v_h N), with v_h > 0 for a key beyond that distance, before
+normalisation, and c_h for the rest of the sum. Multiplied by Π_h (c_h + v_h N), Σ_h u_h(δ) w_h/(c_h
++ v_h N) = w says that a polynomial in N of degree H vanishes, as its leading term is -wΠ v_h.
+
 *Conversely,* M_δ = Σ_h a_h(δ) W_h makes the W_h independent if there are no more of them than
 offsets, and at a token of the image with nothing to read 0 = Σ_h a_h W_h makes its weights zero,
 which no softmax does. ∎
@@ -44,10 +57,11 @@ from dataclasses import replace
 
 import jax.numpy as jnp
 import numpy as np
+from flint import fmpq, fmpq_mat
 
 from convattn.bounds.majorant import majorant_of
 from convattn.bounds.rounding import layer_error_bound
-from convattn_ledger import Claim, Evidence, Kind, Level, Run, Verdict
+from convattn_ledger import Claim, Evidence, Kind, Level, Run, Verdict, require
 from convattn_ledger.evidence import (
     DTYPES,
     applied,
@@ -122,6 +136,33 @@ def fast_gradients(run: Run) -> str:
     return gradients_within("shift", layer, crop, cotangent)
 
 
+def fixed_at_many_sizes(run: Run) -> str:
+    """One tap by H heads with fixed biases and values: they can meet H numbers of keys, no others.
+
+    At the first H squares N the values are solved for in fractions; the polynomial of the proof
+    leaves no other N.
+    """
+    others = 0
+    for heads in (1, 2, 3, 5):
+        rng = run.rng(heads)
+        tap, far = (rng.integers(1, 20, heads).tolist() for _ in range(2))
+        poles = rng.permutation(20)[:heads].tolist()  # distinct, so that values can be solved for
+
+        triples = list(zip(tap, far, poles, strict=True))
+        weights = {
+            side**2: [fmpq(one, beyond * (pole + side**2)) for one, beyond, pole in triples]
+            for side in range(9, 60)
+        }
+        sizes = list(weights)[:heads]
+        matrix = fmpq_mat(heads, heads, [entry for keys in sizes for entry in weights[keys]])
+        values = matrix.solve(fmpq_mat(heads, 1, [1] * heads))
+        for keys, row in weights.items():
+            put = sum((one * values[index, 0] for index, one in enumerate(row)), fmpq(0))
+            require((put == 1) == (keys in sizes), f"{heads} heads, N = {keys}: {put}")
+            others += keys not in sizes
+    return f"1, 2, 3 and 5 heads meet as many numbers of keys, and none of {others} others"
+
+
 CLAIM = Claim(
     id="S.finite",
     source="this project, sharpening L21 Theorem 1 and C20 Theorem 1",
@@ -166,6 +207,7 @@ CLAIM = Claim(
         equals_convolution(
             "3 × 3, P = 16, ε = 1/4", (3, 3), patch_size=16, form="exact", uniform_weight=0.25
         ),
+        Evidence("fixed biases and maps", Level.TESTED, fixed_at_many_sizes),
         Evidence("means on the bare grid", Level.BOUNDED, means_on_the_bare_grid, quick=False),
         Evidence(
             "fast back end",

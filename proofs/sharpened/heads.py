@@ -3,7 +3,8 @@
 Claimed. Almost every convolution needs at least as many heads as it has token offsets, or as its
 flattened kernel has different rows if they are fewer.
 True. It does for odd K, no dilation, equal axes and heads that attend by position, in the limit
-too: proved on pixels, in one dimension and for most patch sizes, checked size by size in the rest.
+too: proved on pixels, in one dimension and for most patch sizes; in the rest it is only checked
+size by size.
 
 Printed. Not from a paper: our own result. (Ghodsi 2025, arXiv:2512.15115, has a head count of the
 same sort for linear state space models: in a class of heads with factored weights, as many as the
@@ -15,17 +16,18 @@ interior queries count), N_H ≥ min((2m+1)², (2P-1)²·D_in·D_out), in the li
 It contains L21's Theorems 5 and 6 and meets the upper bound of its Theorem 1 wherever the first
 term is the smaller.
 
-Verified. The same, on one axis and on two, for content-free attention of any sort (for content
-scores see S.content). Write D = D_in·D_out. The bound is the rank of F for all kernels but a null
-set, and that this rank is the minimum is proved
+Verified. N_H is at least the rank of F, on one axis and on two, for content-free attention of any
+sort (for content scores see S.content), and the printed minimum is this rank at the sizes below.
+Write D = D_in·D_out. The rank of F is the same for all kernels but a null set, and that it is the
+printed minimum is proved
 
 - on one axis, for all P, K and D;
 - on two axes for P = 1; for m ≤ P - 1; for D = 1; and for m ≥ P ≥ 2 wherever
   D ≤ ⌊(2m+1)/(2P-1)⌋² or D ≥ ⌈(2m+1)/(2P-1)⌉².
 
 S.tiles adds K = 2Pm + 1 for every D ≥ 2. In what is left, such as K = 7, P = 2 with two or three
-channel pairs, it is checked size by size:
-the exact rank of one fixed kernel is a proof for that size. No size was found where it fails.
+channel pairs, it is checked size by size: the exact
+rank of one fixed kernel is a proof for that size. No size was found where it fails.
 
 For even kernels, unlike axes and dilations too N_H is at least the rank of F for all kernels but a
 null set, with one token a side more than the furthest offset. This rank is the sum of those of F's
@@ -42,10 +44,11 @@ One attention pattern that serves every kernel has at least as many heads as the
 the limit too, and one more at finite scores if a query has a token of the image outside its
 receptive field.
 
-Nothing to repair. (The printed minimum is for odd K and sizes alike on both axes. With a dilation
-the rank of F can be less: K = 3, P = d = 2 has nine offsets, and rank D for D < 9. With unlike
-sizes on the axes too: K = 21 × 3, P = 1 × 16 with 50 channel pairs has rank 63, but with 15 pairs
-51, where the count of nonzero rows allows 63.)
+Repair. The printed minimum is proved for the sizes above, and is neither proved nor refuted for all
+others. It is for odd K and sizes alike on both axes. With a dilation the rank of F can be less: K =
+3, P = d = 2 has nine offsets, and rank D for D < 9. With unlike sizes on the axes too: K = 21 × 3,
+P = 1 × 16 with 50 channel pairs has rank 63, but with 15 pairs 51, where the count of nonzero rows
+allows 63.
 
 Proof. *The idea:* F factors through the heads, and one kernel whose F has a given rank shows that
 almost all have at least that.
@@ -425,7 +428,7 @@ def fewer_heads_on_rows(run: Run) -> str:
 CLAIM = Claim(
     id="S.heads",
     source="this project, sharpening L21 Theorems 5 and 6",
-    verdict=Verdict.HOLDS,
+    verdict=Verdict.AMENDED,
     kinds=(Kind.LOWER_BOUND,),
     evidence=(
         proved(

@@ -17,8 +17,8 @@ need, and suffice with, exactly ρ + 1. In the limit ρ heads suffice there if a
 a nonzero nonnegative vector. For example, a one-channel kernel of mixed sign needs 2 heads even in
 the limit. The lower bounds hold without a ring too.
 
-Verified. The same. One set of weights serves every image size: with the scores log(1 + N·w_hδ) at
-the offsets the value maps do not depend on the number N of keys. A bound in the limit means that
+Verified. The same. One set of value maps and of the w_hδ serves every image size; the scores at the
+offsets are log(1 + N·w_hδ) and so depend on the number N of keys. A bound in the limit means that
 layers tend to the convolution, their values too. If the values are to stay bounded, so that it is
 attention alone that has a limit, ρ heads suffice if and only if the nonnegative vectors of R span
 R, which is more: for two output channels that read the centre, and the difference of the left and

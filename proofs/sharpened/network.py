@@ -11,12 +11,12 @@ normalisation (by its running statistics), ReLU, residual sums, the mean of all 
 classifier equals a network in which every convolution is an attention layer of K² + 1 heads at
 finite parameters; one set of weights serves every image size.
 
-Verified. The same, with odd kernels on pixels, the ring of S.finite and any leak ε in (0, 1):
-ten heads for 3 × 3, two for 1 × 1; a stride is the layer at every pixel, of which every stride-th
-is kept. Beside attention there remain ReLU, the sums, and the classifier, which act on single
-pixels; the mean of all pixels is itself one uniform head, on the bare grid. In float32 the logits
-of a trained network and of its attention network differ by no more than a bound that follows from
-both runs.
+Verified. The same, with odd kernels on pixels, the ring of S.finite and any leak ε in (0, 1): ten
+heads for 3 × 3, two for 1 × 1; a stride is the layer at every pixel, of which every stride-th is
+kept. The value maps are one set; the biases depend on the number of pixels (S.finite). Beside
+attention there remain ReLU, the sums, and the classifier, which act on single pixels; the mean of
+all pixels is itself one uniform head, on the bare grid. In float32 the logits of a trained network
+and of its attention network differ by no more than a bound that follows from both runs.
 
 Nothing to repair.
 

@@ -14,10 +14,12 @@ bound that is derived, and that tends to 0 as three numbers grow: Λ, s and S. N
 transformer with ε > 0 is exactly such a network on all images, nor on an open set of them, unless
 the network's logits are constant there.
 
-Verified. The same, and on real images in float64 and float32 every logit lies within its bound.
-Exactly never: LayerNorm's output has the norm √D at most, so logits are at most ‖w‖(‖γ‖√D + ‖β‖) +
-|b|, whatever the blocks are. Without the last LayerNorm that would be false: no blocks, a linear
-patch embedding and a linear classifier are a linear convolution.
+Verified. The same. The limit is Coq's, for stride 1, with one head more than offsets and a bound of
+its own. The library's bound is another, derived for the images that are run and with rounding,
+which does not tend to 0; on real images in float64 and float32 every logit lies within it. Exactly
+never: LayerNorm's output has the norm √D at most, so logits are at most ‖w‖(‖γ‖√D + ‖β‖) + |b|,
+whatever the blocks are. Without the last LayerNorm that would be false: no blocks, a linear patch
+embedding and a linear classifier are a linear convolution.
 
 Nothing to repair.
 

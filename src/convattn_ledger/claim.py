@@ -92,6 +92,7 @@ class Evidence:
         covers: For the level PROVED, which clauses of the claim the theorem proves; for CERTIFIED,
             the values at which the certificates have what the claim leaves open.
         theorem: Reads the machine-checked theorem, if the evidence is one.
+        files: Where in the repository the theorem or the certificates stand.
 
     Raises:
         ValueError: If the name is empty or the check cannot be called.
@@ -105,6 +106,7 @@ class Evidence:
     quick: bool = True
     covers: str = ""
     theorem: Callable[[], str] | None = None
+    files: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.name or self.name != self.name.strip() or "\n" in self.name:

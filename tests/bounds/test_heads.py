@@ -217,7 +217,8 @@ def test_what_is_open_says_what_bounded_maps_need():
         "value maps stay bounded (S.headdim: substitution of 8 heads), and 16 to suffice (S.width: "
         "coordinates share heads, maps grow like 1/ε) with value maps that grow, 20 with bounded "
         "ones (S.headdim); whether fewer than 16 do for every kernel with value maps that diverge "
-        "is open, but for sizes where S.overlap has fewer"
+        "is open, but for sizes where S.width (4) has more as necessary, or S.overlap fewer as "
+        "enough"
     )
     both = count_heads(3, layers=2)
     assert (both.limit.each, both.exact.each) == ((1, 2), (2, 2))  # S.kernel in one of them

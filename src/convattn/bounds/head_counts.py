@@ -16,7 +16,9 @@ class HeadCount(int):
 
     Attributes:
         claim: The id in the ledger.
-        basis: `"proved"` for all sizes or `"checked"`, by a computation with one fixed kernel.
+        basis: `"proved"` for all sizes, by the proof that the claim gives, or `"checked"` for this
+            one, by the exact rank of one fixed kernel. Which clauses of a proof Coq has checked
+            (the level PROVED) stands with the claim in the ledger.
         reason: A phrase.
 
     >>> count = HeadCount(9, "S.heads", "proved", "the rank of F")

@@ -18,7 +18,8 @@ vanish outside the receptive field would vanish there themselves (S.heads). T an
 
 **Head dimension.** `convattn.bounds.head_width`. In the limit value maps may diverge, as those of
 S.kernel and of S.width do. For maps that stay bounded there are numbers of their own:
-`limit.bounded` heads are necessary, `limit.bounded_sufficient` suffice.
+`limit.bounded` heads are necessary, `limit.bounded_sufficient` suffice. S.width (4) and S.overlap
+are not counted: for K = 3, P = 16, three channels, d_H = 64 they leave 14 or 15 of the 12 to 16.
 
 **Lifted kernels** of a group of turns and reflections: `convattn.bounds.lifted_kernel`.
 """
@@ -56,7 +57,8 @@ REGIME = {
     "too, if the weights are continuous in the image at zero (S.content)",
 }
 MAX_SIZE, MAX_CHANNELS = 4096, 10**6
-OVERLAP = ", but for sizes where S.overlap has fewer"  # of narrow heads; the library has them not
+# Of narrow heads in the limit; the library counts neither.
+OVERLAP = ", but for sizes where S.width (4) has more as necessary, or S.overlap fewer as enough"
 
 
 def count_heads(

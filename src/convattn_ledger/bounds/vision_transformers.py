@@ -99,7 +99,9 @@ class HeadsRow:
             exactly, `"limit"` if in the limit only, and `"growing"` if only in one with value maps
             that grow without bound; `"no"` if for some kernel it has not, in any limit; `"bounded:
             no"` if for some kernel it has not in a limit with value maps that stay bounded, and
-            with others that is not known; `"open"` if nothing is known.
+            with others these numbers do not say; `"open"` if they say nothing. (S.width (4) is not
+            counted: it makes 14 heads of width 64 necessary for K = 3 on patches of 16 pixels, and
+            ViT-B/16 has twelve.)
     """
 
     size: AttentionSize

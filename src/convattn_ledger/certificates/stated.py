@@ -74,14 +74,14 @@ def committed() -> dict[str, dict[str, Any]]:
     return json.loads(TABLE.read_text("utf-8"))
 
 
-def committed_of(claim: str, pattern: str) -> list[dict[str, Any]]:
-    """The committed statements of a claim, of the files that match.
+def committed_files(claim: str, pattern: str) -> dict[str, dict[str, Any]]:
+    """The committed statements of a claim, by file name, of the files that match.
 
-    >>> [statement["heads"] for statement in committed_of("S.sharpness", "*")]
+    >>> [statement["heads"] for statement in committed_files("S.sharpness", "*").values()]
     [2, 2]
     """
     name = f"{claim}-{pattern}.json"
-    return [statement for file, statement in committed().items() if fnmatchcase(file, name)]
+    return {file: statement for file, statement in committed().items() if fnmatchcase(file, name)}
 
 
 def table_text(certificates: Iterable[tuple[str, Mapping[str, Any]]]) -> str:

@@ -30,6 +30,7 @@ CERTIFIES = (
     "with attention that may depend on the kernel"
 )
 BLOCK_SIZES = ("kernel_size", "patch_size", "in_channels", "out_channels", "dilation")
+NEARER = "; see S.width (4), S.overlap"
 MIN_WIDTH = 80  # columns of a table
 
 
@@ -194,7 +195,8 @@ def _models(kernel_sizes: Sequence[int], json: Path | None) -> int:
         "one: in the limit, in a limit with value maps that stay bounded, and exactly. 'patch': "
         "a token is as wide as its patch. 'enough': 'no', for some kernel the layer has not the "
         "heads or the width; 'growing', in a limit whose value maps grow without bound; "
-        "'bounded: no', not if they stay bounded, else open. Sizes: " + "; ".join(sources) + ".",
+        "'bounded: no', not if they stay bounded; else these numbers do not say, but by S.width "
+        "(4) ViT-B/16 and DeiT-B have not enough for K = 3. Sizes: " + "; ".join(sources) + ".",
         markup=False,
     )
     write_json(json, {"schema": 1, "rows": [row.as_dict() for row in rows]})
@@ -225,7 +227,7 @@ def _typed(match: re.Match[str]) -> str:
 
 
 def _print_counts(counts: "HeadCounts") -> None:
-    """The table, and at most three lines."""
+    """The table, and at most four lines."""
     from rich.table import Table
 
     from convattn.bounds.heads import OVERLAP
@@ -244,17 +246,22 @@ def _print_counts(counts: "HeadCounts") -> None:
     if each:
         plain.print(f"Sufficient in layer 1 and in layer 2: {'; '.join(each)}.")
     open_ = [
-        f"{one.sufficient} ({name}{'; some do: S.overlap' * one.difference.endswith(OVERLAP)})"
+        f"{one.sufficient} ({name}{NEARER * one.difference.endswith(OVERLAP)})"
         for name, one in regimes.items()
         if one.necessary < one.sufficient
     ]
     if open_:
-        plain.print(f"Open: whether fewer than {' or '.join(open_)} suffice for every kernel.")
+        plain.print(f"Open: whether fewer than {' or '.join(open_)} do for every kernel.")
     if counts.limit.sufficient.claim == "S.width":
         plain.print(
             "Maps like 1/ε cost a limit of S.kernel half of its digits (S.price); here it is open."
         )
-    plain.print("limit: scores may tend to infinity; exact: finite scores. All conditions: --json.")
+    plain.print(
+        "limit: scores may tend to infinity; exact: finite scores. All conditions: --json FILE."
+    )
+    plain.print(
+        "proved: for all sizes, by the claim's proof; the ledger says what of it is in Coq."
+    )
 
 
 def _write_certificate(path: Path, sizes: dict[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from convattn.files import read_file
-from convattn_ledger.certificates.stated import committed_of, stated
+from convattn_ledger.certificates.stated import committed_files, stated
 from convattn_ledger.claim import Evidence, EvidenceFailed, Level, Run
 
 
@@ -33,7 +33,8 @@ def certified(
     Raises:
         ValueError: If no certificate of that name is committed.
     """
-    needed = committed_of(claim, pattern)
+    files = committed_files(claim, pattern)
+    needed = list(files.values())
     if not needed:
         raise ValueError(
             f"no certificate {claim}-{pattern}.json is committed; add it to the catalogue, and run "
@@ -74,6 +75,7 @@ def certified(
         check,
         assumes="Python's integers and fractions",
         covers=covers,
+        files=tuple(f"certificates/{file}" for file in files),
     )
 
 
@@ -97,7 +99,7 @@ def certified_identities(
     Raises:
         ValueError: If the committed ones are others.
     """
-    names = {statement["identity"] for statement in committed_of(claim, pattern)}
+    names = {statement["identity"] for statement in committed_files(claim, pattern).values()}
     if names != {*identities}:
         raise ValueError(
             f"identities={identities} of {claim}-{pattern}, but the committed certificates are of "

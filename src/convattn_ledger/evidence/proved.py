@@ -35,4 +35,5 @@ def proved(file: str, *, covers: str = "") -> Evidence:
         assumes,
         covers=covers,
         theorem=partial(statement, file),
+        files=(f"proofs/coq/{file}",),
     )

@@ -18,9 +18,11 @@ def test_heads_prints_the_numbers_and_their_claims(convattn_command, tmp_path):
     assert "20  S.headdim" in lines["limit: necessary with bounded value maps"]
     assert "20  S.headdim" in lines["limit: sufficient with bounded value maps"]
     assert "28  S.width" in lines["exact: sufficient"]
-    assert "Open: whether fewer than 16 (limit; some do: S.overlap) or 28 (exact)" in done.out
+    said = "see S.width (4), S.overlap"
+    assert f"Open: whether fewer than 16 (limit; {said}) or 28 (exact)" in done.out
+    assert "All conditions: --json FILE." in done.out
     after = done.out[done.out.index("coordinates share the heads") :].splitlines()[1:]
-    assert 1 <= len(after) <= 3
+    assert 1 <= len(after) <= 4
     document = json.loads(target.read_text())
     assert document["schema"] == 1
     assert document["sizes"]["head_dim"] == 64
@@ -122,6 +124,7 @@ def test_models(convattn_command, tmp_path):
     assert (
         " ".join(row.split()) == "ViT-B/16, DeiT-B 16 12 64 yes 3 12 to 16 20 24 to 28 bounded: no"
     )
+    assert "by S.width (4) ViT-B/16 and DeiT-B have not enough for K = 3" in done.out
     rows = json.loads(target.read_text())["rows"]
     assert {row["kernel_size"] for row in rows} == {3, 5, 7}
     base = next(row for row in rows if (row["model"], row["kernel_size"]) == ("ViT-B/16", 3))

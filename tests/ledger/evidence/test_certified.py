@@ -160,7 +160,7 @@ def test_trivial_certificates_certify_no_claim(run, run_in, claim):
 
 def limits_alone():
     """Two layers in the limit, also where the claim speaks of finite scores."""
-    for statement in stated.committed_of("S.depth", "K*x*"):
+    for statement in stated.committed_files("S.depth", "K*x*").values():
         size, (patch, _), image = (statement[k] for k in ("kernel_size", "patch_size", "image"))
         certificate = make_certificate(
             "S.depth", "Limit.", two_layers_body, size, patch, image, False
@@ -407,7 +407,8 @@ def test_the_numbers_of_vision_transformers_are_stated_with_their_sizes():
     for claim, numbers in rows:
         expected = size | numbers
         assert any(
-            expected.items() <= statement.items() for statement in stated.committed_of(claim, "*")
+            expected.items() <= statement.items()
+            for statement in stated.committed_files(claim, "*").values()
         ), (claim, numbers)
 
 
