@@ -212,7 +212,7 @@ def _print_time(console: Console, outcome: Outcome) -> None:
 
 
 def summary(outcome: Outcome, left_out: int) -> Iterator[str]:
-    """What went wrong or was left out; on the last line, the verdicts and the evidence counted."""
+    """What failed or was not run; on the last line, the verdicts and the evidence counted."""
     results = Counter(claim.result for claim in outcome.claims)
     if results["fails"]:
         yield f"The evidence for {results['fails']} of {len(outcome.claims)} claims fails."
@@ -225,10 +225,10 @@ def summary(outcome: Outcome, left_out: int) -> Iterator[str]:
     )
     if missing:
         counts = ", ".join(f"{level.name} ({missing[level]})" for level in sorted(missing)[::-1])
+        all_well = outcome.ran and not outcome.interrupted and not results["fails"]
         yield (
-            f"{'Nothing failed; n' if outcome.ran and not results['fails'] else 'N'}ot run here, or "
-            f"not in full, of {results['is incomplete']} of {len(outcome.claims)} claims, with the "
-            f"number at each level: {counts}."
+            f"{'Nothing failed. ' if all_well else ''}Levels not run here, or not in full, of "
+            f"{results['is incomplete']} of {len(outcome.claims)} claims: {counts}."
         )
     if left_out:
         yield f"{left_out} claims left out: they have no such evidence."
