@@ -225,9 +225,8 @@ def summary(outcome: Outcome, left_out: int) -> Iterator[str]:
     )
     if missing:
         counts = ", ".join(f"{level.name} ({missing[level]})" for level in sorted(missing)[::-1])
-        all_well = outcome.ran and not outcome.interrupted and not results["fails"]
         yield (
-            f"{'Nothing failed. ' if all_well else ''}Levels not run here, or not in full, of "
+            f"{'Nothing failed. ' if outcome.passed else ''}Levels not run here, or not in full, of "
             f"{results['is incomplete']} of {len(outcome.claims)} claims: {counts}."
         )
     if left_out:
