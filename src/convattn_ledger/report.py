@@ -226,8 +226,8 @@ def summary(outcome: Outcome, left_out: int) -> Iterator[str]:
     if missing:
         counts = ", ".join(f"{level.name} ({missing[level]})" for level in sorted(missing)[::-1])
         yield (
-            f"{'Nothing failed. ' if outcome.passed else ''}Levels not run here, or not in full, of "
-            f"{results['is incomplete']} of {len(outcome.claims)} claims: {counts}."
+            f"{'Nothing failed. ' if outcome.passed else ''}Levels not run here, or not in full, "
+            f"of {results['is incomplete']} of {len(outcome.claims)} claims: {counts}."
         )
     if left_out:
         yield f"{left_out} claims left out: they have no such evidence."
