@@ -212,11 +212,10 @@ def _print_time(console: Console, outcome: Outcome) -> None:
 
 
 def summary(outcome: Outcome, left_out: int) -> Iterator[str]:
-    """What went wrong or was left out; on the last line, the verdicts and the evidence counted."""
-    for result in ("fails", "is incomplete"):
-        count = sum(claim.result == result for claim in outcome.claims)
-        if count:
-            yield f"The evidence for {count} of {len(outcome.claims)} claims {result}."
+    """What failed or was not run; on the last line, the verdicts and the evidence counted."""
+    results = Counter(claim.result for claim in outcome.claims)
+    if results["fails"]:
+        yield f"The evidence for {results['fails']} of {len(outcome.claims)} claims fails."
     missing = Counter(
         level
         for claim in outcome.claims
@@ -226,7 +225,10 @@ def summary(outcome: Outcome, left_out: int) -> Iterator[str]:
     )
     if missing:
         counts = ", ".join(f"{level.name} ({missing[level]})" for level in sorted(missing)[::-1])
-        yield f"Levels not run here, or not in full, with the number of such claims: {counts}."
+        yield (
+            f"{'Nothing failed. ' if outcome.passed else ''}Levels not run here, or not in full, "
+            f"of {results['is incomplete']} of {len(outcome.claims)} claims: {counts}."
+        )
     if left_out:
         yield f"{left_out} claims left out: they have no such evidence."
     if outcome.interrupted:

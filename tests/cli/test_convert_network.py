@@ -216,7 +216,7 @@ def test_wrong_use_is_refused(folder, convattn_command, words, message) -> None:
 @pytest.mark.parametrize(
     ("images", "message"),
     [
-        (np.zeros((2, 8, 8, 3), np.uint8), "expected one array of floats"),
+        (np.zeros((2, 8, 8, 3), np.uint8), "it holds one array of uint8 (2, 8, 8, 3); scale bytes"),
         (np.zeros((0, 8, 8, 3)), "expected one array of floats"),
         (np.full((1, 8, 8, 3), np.nan), "non-finite"),
     ],

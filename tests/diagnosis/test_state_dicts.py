@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 from comparison import assert_equal
@@ -164,6 +166,24 @@ def test_what_is_no_transformer_is_refused_with_what_is_there():
 def test_heads_that_do_not_fit_are_refused(beit, heads, said):
     with pytest.raises(ValueError, match=said):
         read(timm_dict(beit=beit), heads)
+
+
+@pytest.mark.parametrize("name", ["num_heads", "num_attention_heads"])
+def test_heads_and_epsilon_of_the_metadata_are_taken(name):
+    text = json.dumps({name: 2, "layer_norm_eps": 1e-3})
+    file = WeightsFile("net", timm_dict(), {"arguments": text})
+    model = read_transformer(file)
+    assert (model.heads, model.assumed, model.epsilon) == (2, False, 1e-3)
+    assert read_transformer(file, epsilon=1e-4).epsilon == 1e-4
+    with pytest.raises(ValueError, match=f"heads=4, but expected 2, the {name} of the file's"):
+        read_transformer(file, 4)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"num_heads": "2"}', "2"])
+def test_metadata_of_other_programs_says_nothing(text):
+    file = WeightsFile("net", timm_dict(), {"arguments": text})
+    with pytest.raises(ValueError, match=r"give heads \(--heads\) as the network was built"):
+        read_transformer(file)
 
 
 def test_heads_of_64_features_are_assumed_and_said(monkeypatch):

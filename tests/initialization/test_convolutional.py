@@ -2,6 +2,7 @@
 
 import re
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -218,6 +219,15 @@ def test_the_printed_table_names_border_and_distance():
     text = str(convolutional(usual_parameters(grid=GRID), **HEADS))
     assert "outside the grid stands the class token" in text
     assert text.count("of the convolution, whose values are up to") == 2
+    assert " of zero" not in text
+
+
+def test_the_printed_table_says_unused_heads_and_bounds_of_no_use():
+    lines = str(convolutional(usual_parameters(grid=GRID), leak=0.9, **HEADS)).splitlines()
+    assert all(line.endswith("so the bound says nothing") for line in lines[1:])
+    found = convolutional(usual_parameters(grid=GRID), "filters", **HEADS)
+    left = replace(found.layers[0], heads=3)
+    assert ", 1 of zero; leak" in str(replace(found, layers=(left,)))
 
 
 @pytest.mark.parametrize(

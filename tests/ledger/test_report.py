@@ -1,5 +1,6 @@
 import io
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -78,7 +79,8 @@ def test_what_was_not_run_is_incomplete_and_does_not_fail(proofs):
     text = rendered(outcome_of(proofs, {"cert": None, "third": None}))
     row = next(line for line in text.splitlines() if line.strip().startswith("S.c "))
     assert "evidence is incomplete" in row
-    assert "The evidence for 2 of 4 claims is incomplete." in text
+    assert "\nLevels not run here, or not in full, of 2 of 4 claims: " in text
+    assert "Nothing failed" not in text
     assert "The evidence for 1 of 4 claims fails." in text  # the file that is no proof
 
 
@@ -93,8 +95,10 @@ def test_no_word_of_passing_where_a_level_did_not_run(proofs, levels):
     row = next(line for line in text.splitlines() if "C20.lemma1" in line and "│" in line)
     assert "PROVED not re-checked here, CERTIFIED not run here, TESTED" in row
     assert "evidence is incomplete" in row
-    assert "The evidence for 1 of 1 claims is incomplete." in text
-    assert "or not in full, with the number of such claims: PROVED (1), CERTIFIED (1)." in text
+    not_run = "Levels not run here, or not in full, of 1 of 1 claims: PROVED (1), CERTIFIED (1)."
+    assert not_run in text
+    assert f"\nNothing failed. {not_run}" in text
+    assert f"\n{not_run}" in rendered(replace(outcome, interrupted=True), width=120)
     assert "passes" not in text
     document = as_document(outcome, Options(Path("certificates")), {})
     assert document["claims"][0]["result"] == "is incomplete"

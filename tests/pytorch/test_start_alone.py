@@ -1,4 +1,4 @@
-"""The start in thirty lines of docs/initialization.md, beside `convolutional`."""
+"""The start in forty lines of docs/initialization.md, beside `convolutional`."""
 
 import re
 from pathlib import Path
@@ -11,22 +11,51 @@ from convattn.initialization.positions import targets
 
 torch = pytest.importorskip("torch")
 PAGE = Path(__file__).parents[2] / "docs" / "initialization.md"
+BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
 GRID, LEAK = (6, 8), 0.05
 INSIDE = [row * 8 + column for row in range(1, 5) for column in range(1, 7)]
 
 
 @pytest.fixture(scope="module")
-def snippet():
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
-    names: dict = {}
-    exec(next(block for block in blocks if "def start_as_convolution" in block), names)
+def names():
+    """What the block of the page defines."""
+    defined: dict = {}
+    exec(next(block for block in BLOCKS if "def start_as_convolution" in block), defined)
+    return defined
+
+
+@pytest.fixture(scope="module")
+def snippet(names):
     return names["start_as_convolution"]
 
 
-def network(class_token):
+def test_the_example_prints_what_the_page_says(names, capsys):
+    torch_package("timm")
+    example = next(block for block in BLOCKS if "\nstart_as_convolution(" in block)
+    exec(example, dict(names))
+    printed = capsys.readouterr().out.strip()
+    assert printed.startswith("[(")
+    assert example.endswith(f"  # {printed}\n")
+
+
+@pytest.mark.parametrize("heads", [9, 12])
+def test_every_head_copies_a_neighbour(snippet, heads):
+    """Also where 64 channels are not a multiple of a head's."""
+    images, vit = torch.rand(4, 3, 24, 32) * 2 - 1, network(True, heads)
+    snippet(vit, images, leak=LEAK)
+    weights = attention(vit, images)["weights"]
+    assert largest_leak(weights, "class", 1, range(GRID[0] * GRID[1])) <= LEAK
+
+
+def test_heads_that_are_too_narrow_are_refused(snippet):
+    with pytest.raises(AssertionError, match="heads of 4 features, but expected at least 5"):
+        snippet(network(True, 18), torch.rand(1, 3, 24, 32))
+
+
+def network(class_token, heads=3):
     timm = torch_package("timm")[1]
     torch.manual_seed(0)
-    sides = {"img_size": (24, 32), "patch_size": 4, "embed_dim": 72, "depth": 2, "num_heads": 3}
+    sides = {"img_size": (24, 32), "patch_size": 4, "embed_dim": 72, "depth": 2, "num_heads": heads}
     pool = "token" if class_token else "avg"
     return timm.models.VisionTransformer(
         **sides, num_classes=4, class_token=class_token, global_pool=pool

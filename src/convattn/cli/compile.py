@@ -34,8 +34,9 @@ class Compile:
             called without arguments and gives a function of JAX or a module of PyTorch; or the
             folder of a finished run of a ResNet.
         weights: A state dict of that architecture of PyTorch: .safetensors, .npz or .pth.
-        images: A .npy file of images [batch, ...] to compare them on, as the network takes them;
-            default: one of noise, or the test images of a run.
+        images: A .npy file of images to compare them on, float32 or float64, in the range that the
+            network takes: [batch, rows, columns, channels] in JAX, [batch, channels, rows, columns]
+            in PyTorch; default: one of noise, or the test images of a run.
         image_size: Pixels of the noise, for all axes or for each.
         output: Where to write, .safetensors, with the arguments of the library's class in its
             metadata; default: NAME.vit.safetensors here.

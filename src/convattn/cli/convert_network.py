@@ -47,7 +47,8 @@ class ConvertNetwork:
             folder of a finished run of a ResNet.
         weights: A state dict of that architecture of PyTorch: .safetensors, .npz or .pth; default:
             those that it is built with, which are random for torchvision and timm.
-        images: A .npy file of the images [batch, ...] to check it on, as the network takes them;
+        images: A .npy file of the images [batch, ...] to check it on, floats with the axes and in
+            the range that the network takes;
             default: one of noise.
         expected: A .npy file of the outputs that the network has for these images where it comes
             from.
@@ -306,7 +307,10 @@ def only_array(path: Path, name: str) -> Any:
     arrays = list(file.tensors().values())
     if len(arrays) != 1 or arrays[0].dtype.kind in "iu" or not arrays[0].ndim or not len(arrays[0]):
         raise ValueError(
-            f"{name} got {path}, but expected one array of floats [batch, ...]: {file.listing()}"
+            f"{name} got {path}, but expected one array of floats [batch, ...], float32 or float64,"
+            " with the network's own axes (mostly [batch, rows, columns, channels] in JAX, [batch, "
+            f"channels, rows, columns] in PyTorch) and range: {file.listing()}; scale bytes as in "
+            "the training of the network, for example images.astype('float32') / 255"
         )
     return arrays[0]
 

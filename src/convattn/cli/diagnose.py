@@ -33,7 +33,7 @@ class Diagnose:
         mean: What bytes are normalised with, (x/255 - mean)/std, one number or one a channel; used
             with state dicts alone.
         std: The same. DeiT takes 0.485 0.456 0.406 and 0.229 0.224 0.225, ViT and BEiT mostly 0.5.
-        heads: Of each layer, if no table or kernel says it; default: width / 64, as in ViT.
+        heads: Of each layer, if no table, kernel or metadata says it; default: width / 64.
         rotary: How queries and keys are turned, which stands in no tensor: timm (as its
             vit_*_rope_224: base 100, columns first), dinov3, none; then changes such as
             base=10000, layout=halves, columns_first=false, spacing=1, origin=0.

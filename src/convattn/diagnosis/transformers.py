@@ -53,7 +53,7 @@ def attention_layers(
         if 2 * len(turns.turns) != width:
             raise ValueError(
                 f"rotary turns {len(turns.turns)} pairs, but expected {width / 2:g}, as the heads "
-                f"have {width} features; give the number of heads, or other frequencies"
+                f"have {width} features; give heads (--heads), or other frequencies"
             )
         rotary = turns.tokens(grid), turns.coordinates
     others = np.broadcast_to(model.prefix, (count, *model.prefix.shape))

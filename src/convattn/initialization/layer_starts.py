@@ -70,17 +70,19 @@ class Initialization:
     sufficient: int
 
     def __str__(self) -> str:
-        """A line for each layer."""
+        """A line for each layer; those of zero have no part in the convolution."""
         lines = [
             f"{len(self.layers)} layers on {self.grid[0]} × {self.grid[1]} tokens; "
             f"{OUTSIDE[self.border]}"
         ]
         for number, layer in enumerate(self.layers, 1):
             shifts = " ".join(f"({a},{b})" for a, b in layer.shifts[: layer.heads])
+            unused = len(layer.shifts) - layer.heads
             lines.append(
-                f"layer {number}: heads at {shifts}; leak at most {layer.leak:.2g}; within "
-                f"{layer.distance:.3g} of the convolution, whose values are up to "
-                f"{layer.largest:.3g}"
+                f"layer {number}: heads at {shifts}{f', {unused} of zero' if unused else ''}; leak "
+                f"at most {layer.leak:.2g}; within {layer.distance:.3g} of the convolution, whose "
+                f"values are up to {layer.largest:.3g}"
+                + (", so the bound says nothing" if layer.distance >= layer.largest else "")
             )
         return "\n".join(lines)
 

@@ -238,6 +238,9 @@ def test_a_missing_name_is_answered_with_those_that_are_there():
     many = WeightsFile("net", {f"layer{i}": np.ones(1) for i in range(25)}, {})
     with pytest.raises(WeightsRefused, match="and 5 more"):
         many["x"]
+    for unnamed, said in (("", "it holds one array of uint8 (2, 3)"), ("a", "it holds 'a' (2, 3)")):
+        array = np.ones((2, 3), np.uint8)
+        assert WeightsFile("net", {unnamed: array}, {}).listing() == said
     all_of_them = WeightsFile("net", {f"layer{i}": np.ones(1) for i in range(20)}, {}).listing()
     assert all_of_them.endswith("'layer19' (1,)")
     with pytest.raises(WeightsRefused, match="holds no arrays at all"):

@@ -14,7 +14,7 @@ from convattn.operators.arrays import is_traced
 _VERDICTS = {
     True: "",
     False: "; FAILED: beyond a derived bound, or not finite",
-    None: "; not judged: not all of it has a derived bound that says something",
+    None: "; not judged (neither passed nor failed): no derived bound says something of all of it",
 }
 ROOT = 2.0**-11.5  # √ε of float32: no bound, but what a wrong network exceeds
 NUMBERS = jax.Array | np.ndarray | np.number | np.bool_ | complex | float | int

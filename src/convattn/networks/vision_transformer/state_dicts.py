@@ -7,7 +7,8 @@ relative positions in each block or one for all); of Swin the attention alone. L
 PyTorch's `[out, in]`. What stands behind the last block is not read.
 
 Three things are in no tensor: the heads, but for tables and Google's kernels; the ε of LayerNorm;
-and the activation of the MLP. `naming.py` has each library's.
+and the activation of the MLP. `naming.py` has each library's. The files of `convattn compile` have
+heads and ε in their metadata.
 """
 
 import re
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.special import erf, expit
 
+from convattn.files import parse_json
 from convattn.networks.vision_transformer.naming import SIGLIP, TIMM, TOKENS, Naming, find_naming
 from convattn.networks.vision_transformer.tensors import find_roles, from_file, to_file
 from convattn.networks.weights.files import WeightsFile
@@ -108,8 +110,10 @@ def read_transformer(
     Args:
         file: Its tensors by name, as one of `NAMINGS` has them, also below `vit.`, `deit.`,
             `beit.` or another name.
-        heads: Of every block; None takes those of the tables or of Google's kernels, or width / 64.
-        epsilon: Of LayerNorm; None takes that of the library for this kind of network.
+        heads: Of every block; None takes those of the tables, of Google's kernels or of the
+            metadata, or width / 64.
+        epsilon: Of LayerNorm; None takes that of the metadata, or of the library for this kind of
+            network.
         activation: Of the MLP, a name in `ACTIVATIONS`; None takes the library's.
     """
     if epsilon is not None and not 0 < epsilon < 1:
@@ -136,6 +140,12 @@ def read_transformer(
     stated |= {
         sizes[letter]: "heads of the kernels of queries" for letter in sizes if letter == "h"
     }
+    arguments = _constructor_arguments(file)
+    for name in ("num_heads", "num_attention_heads"):
+        if isinstance(arguments.get(name), int):
+            stated[arguments[name]] = f"{name} of the file's metadata"
+    if epsilon is None and isinstance(arguments.get("layer_norm_eps"), float):
+        epsilon = arguments["layer_norm_eps"]
     number = _number_of_heads(len(blocks[0]["query.weight"]), stated, heads)
     width = len(stem["patch.weight"])
     others = [stem[part].reshape(-1, width) for part in TOKENS if part in stem]
@@ -162,6 +172,15 @@ def read_transformer(
         naming.activation if activation is None else activation,
         {part: array for part, array in stem.items() if part.startswith("pre_norm.")},
     )
+
+
+def _constructor_arguments(file: WeightsFile) -> dict[str, Any]:
+    """What the library's class is built with, in a file of `convattn compile`; else none."""
+    try:
+        arguments = parse_json(file.metadata.get("arguments", "{}"))
+    except ValueError:  # another program's metadata
+        return {}
+    return arguments if isinstance(arguments, dict) else {}
 
 
 def _usual_epsilon(naming: Naming, stem: Mapping[str, np.ndarray]) -> float:
@@ -245,8 +264,7 @@ def _number_of_heads(width: int, stated: Mapping[int, str], heads: int | None) -
         number = 0 if width % HEAD_DIM else width // HEAD_DIM
     if not number or number < 1 or width % number or heads not in (None, number):
         raise ValueError(
-            f"{actual}, but expected {expected}; give the number of heads that the network was "
-            "trained with"
+            f"{actual}, but expected {expected}; give heads (--heads) as the network was built with"
         )
     return number
 

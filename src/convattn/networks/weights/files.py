@@ -117,10 +117,13 @@ class WeightsFile:
             return "it holds no arrays at all"
         layers = {name.replace("/", ".").rpartition(".")[0]: name for name in self.arrays}
         known = {**layers, **{name: name for name in self.arrays}}
-        close = difflib.get_close_matches(requested, known, n=1, cutoff=0.5)
+        close = difflib.get_close_matches(requested, known, n=1, cutoff=0.5) if requested else []
         hint = f"did you mean {shown(known[close[0]])}? " if close else ""
         first = list(self.arrays.items())[:most]
-        parts = [f"{shown(name, MAX_NAME)} {array.shape}" for name, array in first]
+        parts = [
+            f"{shown(name, MAX_NAME) if name else f'one array of {array.dtype}'} {array.shape}"
+            for name, array in first
+        ]
         more = f" and {len(self.arrays) - len(first)} more" if len(self.arrays) > len(first) else ""
         return f"{hint}it holds {', '.join(parts)}{more}"
 
