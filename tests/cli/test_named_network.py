@@ -1,5 +1,7 @@
 """Networks by the names of a command line."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -16,6 +18,11 @@ def number():
     return 3
 def broken():
     return [][0]
+def of_neighbour():
+    from neighbour_of_own_networks import network
+    return network()
+def unfinished():
+    import no_module_of_this_name
 """
 
 
@@ -28,6 +35,18 @@ def test_a_function_of_a_file_and_of_a_module(tmp_path, monkeypatch) -> None:
         assert network.example_shape is None
 
 
+def test_modules_beside_the_file_can_be_imported(tmp_path, monkeypatch) -> None:
+    folder = tmp_path / "models"
+    folder.mkdir()
+    (folder / "own_networks.py").write_text(SOURCE)
+    (folder / "neighbour_of_own_networks.py").write_text(SOURCE)
+    monkeypatch.chdir(tmp_path)
+    before = [*sys.path]
+    network = named_network("models/own_networks.py:of_neighbour")
+    assert network.function(np.ones(1)).tolist() == [1.0, 1.0, 1.0]
+    assert sys.path == before
+
+
 @pytest.mark.parametrize(
     ("name", "weights", "message"),
     [
@@ -35,6 +54,7 @@ def test_a_function_of_a_file_and_of_a_module(tmp_path, monkeypatch) -> None:
         ("own_networks.py:of_size", None, "cannot be called without arguments.*'size'"),
         ("own_networks.py:number", None, "gives int, but expected a function"),
         ("own_networks.py:broken", None, "own_networks.py:broken ends in IndexError: list index"),
+        ("own_networks.py:unfinished", None, "unfinished ends in ModuleNotFoundError: No module"),
         ("own_networks.py:network", "w.safetensors", "for a function of JAX, but expected none"),
         ("nowhere.py:network", None, "there is no file nowhere.py"),
         ("no_such_module:network", None, "there is no module no_such_module"),

@@ -132,15 +132,17 @@ def dispatch(
             f"there is no command {words[0]!r}{hint} (commands: {', '.join(commands)})"
         )
     else:
-        kinds, absent = {}, []
+        kinds: dict[str, Any] = {}
+        absent: dict[str, list[str]] = {}
         for name, target in commands.items():
             try:
                 kinds[name] = _load(target)
             except ModuleNotFoundError as error:
                 if not missing(error):
                     raise
-                absent.append(f"Without {name!r}: {missing(error)}.")
-        description = " ".join([description, *absent])
+                absent.setdefault(missing(error), []).append(repr(name))
+        without = [f"Without {', '.join(names)}: {why}." for why, names in absent.items()]
+        description = " ".join([description, *without])
         parsed = tyro.extras.subcommand_cli_from_dict(
             kinds, prog=program, description=description, args=words, config=config
         )

@@ -12,6 +12,8 @@ from typing import Any
 
 import jax
 
+from convattn.extras import missing
+
 FAMILIES = ("torchvision/NAME", "timm/NAME", "MODULE:FUNCTION", "FILE.py:FUNCTION")
 NEAR = 5  # names that are offered
 
@@ -21,19 +23,34 @@ def own_code(what: str) -> Iterator[None]:
     """Code that is not this library's: its errors are said to be its own."""
     try:
         yield
-    except (ValueError, NotImplementedError, ImportError, OSError):
+    except (ValueError, NotImplementedError, OSError):
         raise
     except (jax.errors.JAXTypeError, jax.errors.JAXIndexError):  # of what cannot be traced
         raise
     except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and missing(error):  # an extra brings it
+            raise
         raise ValueError(f"{what} ends in {type(error).__name__}: {error}") from error
+
+
+@contextmanager
+def _importable(*folders: str) -> Iterator[None]:
+    """Modules of these folders can be imported meanwhile, before all others."""
+    sys.path[:0] = folders
+    try:
+        yield
+    finally:
+        for folder in folders:
+            if folder in sys.path:
+                sys.path.remove(folder)
 
 
 def own_network(name: str) -> Any:
     """What a function gives that is called without arguments. Its code is run.
 
     Args:
-        name: `MODULE:FUNCTION` or `FILE.py:FUNCTION`.
+        name: `MODULE:FUNCTION` or `FILE.py:FUNCTION`. While it runs, modules of the current folder
+            and of the file's can be imported.
 
     >>> own_network("math:sqrt")
     Traceback (most recent call last):
@@ -42,41 +59,24 @@ def own_network(name: str) -> Any:
 argument: 'x'; give a function that returns the network
     """
     source, _, attribute = name.rpartition(":")
-    module: Any
-    if source.endswith(".py"):
-        if not Path(source).is_file():
-            raise ValueError(f"network={name!r}, but there is no file {source}")
-        spec = importlib.util.spec_from_file_location(Path(source).stem, source)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules.setdefault(spec.name, module)
-        with own_code(name):
-            spec.loader.exec_module(module)
-    else:
-        sys.path.insert(0, "")
+    is_file = source.endswith(".py")
+    if is_file and not Path(source).is_file():
+        raise ValueError(f"network={name!r}, but there is no file {source}")
+    folders = (str(Path(source).parent.resolve()), "") if is_file else ("",)
+    with own_code(name), _importable(*folders):
+        module = _executed(source) if is_file else _imported(source, name)
+        if not hasattr(module, attribute):
+            near = difflib.get_close_matches(attribute, dir(module), NEAR)
+            hint = f"; near ones are {', '.join(near)}" if near else ""
+            raise ValueError(f"network={name!r}, but {source} has no {attribute!r}{hint}")
+        function = getattr(module, attribute)
         try:
-            with own_code(name):
-                module = importlib.import_module(source)
-        except ModuleNotFoundError as error:
-            if error.name is None or not f"{source}.".startswith(f"{error.name}."):
-                raise
-            raise ValueError(f"network={name!r}, but there is no module {error.name}") from error
-        finally:
-            sys.path.remove("")
-    if not hasattr(module, attribute):
-        near = difflib.get_close_matches(attribute, dir(module), NEAR)
-        hint = f"; near ones are {', '.join(near)}" if near else ""
-        raise ValueError(f"network={name!r}, but {source} has no {attribute!r}{hint}")
-    function = getattr(module, attribute)
-    try:
-        inspect.signature(function).bind()
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"network={name!r} cannot be called without arguments: {error}; give a function that "
-            "returns the network"
-        ) from error
-    with own_code(name):
+            inspect.signature(function).bind()
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"network={name!r} cannot be called without arguments: {error}; give a function "
+                "that returns the network"
+            ) from error
         result = function()
     if not callable(result):
         raise ValueError(
@@ -84,3 +84,24 @@ argument: 'x'; give a function that returns the network
             "torch.nn.Module; return the network, not its output"
         )
     return result
+
+
+def _executed(source: str) -> Any:
+    """The module that a file is."""
+    spec = importlib.util.spec_from_file_location(Path(source).stem, source)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(spec.name, module)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _imported(source: str, name: str) -> Any:
+    """The module of this name."""
+    try:
+        return importlib.import_module(source)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{source}.".startswith(f"{error.name}."):
+            raise
+        raise ValueError(f"network={name!r}, but there is no module {error.name}") from error
