@@ -28,7 +28,7 @@ ROOMS = {
         "initialization": ("operators", "encodings", "constructions", "bounds", "networks"),
         "nnx": (*LIBRARY, "networks"),
         "torch": (*LIBRARY, "networks"),
-        "compile": ("operators", "encodings", "bounds", "networks", "nnx"),
+        "compile": ("operators", "encodings", "bounds", "networks", "nnx", "torch"),
         "known_answers": ("compile", "data", "networks"),
         "cli": (
             *LIBRARY,

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from torch_packages import torch_package
 
-from convattn.compile import to_vision_transformer
+import convattn as ca
+from convattn.compile import size, to_vision_transformer
 from convattn.networks.onnx import write_onnx
 from convattn.networks.weights.formats import write_safetensors
 
@@ -87,3 +88,16 @@ def test_as_onnx(tmp_path):
     session = runtime.InferenceSession(tmp_path / "vit.onnx")
     (logits,) = session.run(None, {session.get_inputs()[0].name: images})
     assert (np.abs(logits - networks.residual()(IMAGES)) <= 2 * compiled.report.bound.total).all()
+
+
+def test_a_module_of_pytorch_is_taken_as_it_is():
+    layers = (torch.nn.Conv2d(1, 2, 3, padding=1), torch.nn.ReLU(), torch.nn.AdaptiveAvgPool2d(1))
+    module, images = torch.nn.Sequential(*layers, torch.nn.Flatten()), torch.randn(2, 1, 4, 4)
+    with pytest.raises(ValueError, match=r"training mode, but expected evaluation; .*eval\(\)"):
+        to_vision_transformer(module, images)
+    compiled = to_vision_transformer(module.eval(), images)
+    difference = in_timm(compiled).eval()(images) - module(images)
+    assert difference.abs().max() < 1e-6
+    assert size(module, images) == compiled.report.size
+    with pytest.raises(ValueError, match=r"Sequential, a module of PyTorch, .*function_of\(mod"):
+        ca.with_attention(module)

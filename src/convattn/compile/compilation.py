@@ -1,5 +1,6 @@
 """`to_vision_transformer`: a convolutional network as a stock vision transformer."""
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -50,7 +51,8 @@ def to_vision_transformer(
     Args:
         function: Takes a batch of images, as its last argument, and gives logits `[batch,
             classes]`: convolutions, batch norms at fixed statistics, piecewise linear functions and
-            exact GELU, sums, pooling, linear classifiers.
+            exact GELU, sums, pooling, linear classifiers. Or a `torch.nn.Module` in evaluation
+            mode, which becomes `convattn.torch.function_of(module)`.
         example: Its arguments: images `[batch, rows, columns, channels]`, or `[batch, channels,
             rows, columns]`, on which both are compared; shapes (`jax.ShapeDtypeStruct`) where they
             should not be.
@@ -107,7 +109,7 @@ def to_vision_transformer(
         raise ValueError(f"epsilon={epsilon} beside constants={constants}, which hold their own")
     if epsilon is not None:
         _check_epsilon(epsilon, format)
-    example = _checked(example, dtype)
+    function, example = _as_function(function), _checked(example, dtype)
     if for_training and constants is not None:
         raise ValueError(f"for_training=True beside constants={constants}; leave out one of them")
     if for_training and example and isinstance(example[-1], jax.ShapeDtypeStruct):
@@ -203,7 +205,8 @@ def _checked(example: Sequence[Any], dtype: str) -> tuple[Any, ...]:
     *parameters, images = example
     if not hasattr(images, "shape") or not hasattr(images, "dtype"):
         raise ValueError(
-            f"images of the type {type(images).__name__}, but expected an array of NumPy or JAX"
+            f"images of the type {type(images).__name__}, but expected an array of NumPy or JAX, "
+            "or a tensor of PyTorch"
         )
     images = jnp.asarray(images)
     if jnp.issubdtype(images.dtype, jnp.floating) and not bool(jnp.isfinite(images).all()):
@@ -233,9 +236,22 @@ def size(
     >>> size(lambda images: images.mean((1, 2)), jax.ShapeDtypeStruct((1, 8, 8, 3), jnp.float32))
     Size(width=20, num_heads=1, head_dim=20, blocks=1, hidden=20, tokens=65, parameters=4103)
     """
+    function, example = _as_function(function), _checked(example, "float32")
     return sizes.Size.of(
         _planned(function, example, patch_size, num_heads, head_dim, channels_first, None)[0]
     )
+
+
+def _as_function(function: Any) -> Callable[..., Any]:
+    """A module of PyTorch as a function of JAX; functions as they are."""
+    torch: Any = sys.modules.get("torch")
+    if torch is not None and isinstance(function, torch.nn.Module):
+        from convattn.torch import function_of
+
+        return function_of(function)
+    if not callable(function):
+        raise ValueError(f"function={function!r}, but expected a function of images")
+    return function  # type: ignore[no-any-return]
 
 
 def _planned(
@@ -248,8 +264,6 @@ def _planned(
     max_parameters: int | None,
 ) -> tuple[Plan, bool]:
     """The plan, and whether images have their channels first."""
-    if not callable(function):
-        raise ValueError(f"function={function!r}, but expected a function of images")
     shape = tuple(getattr(example[-1], "shape", ())) if example else ()
     if len(shape) != 4 or 0 in shape:
         raise ValueError(

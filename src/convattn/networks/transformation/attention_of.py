@@ -14,7 +14,7 @@ from convattn.networks.transformation.evaluation import Scope
 from convattn.networks.transformation.provenance import kernel_digests
 from convattn.networks.transformation.recording import Recording
 from convattn.networks.transformation.report import Report, output_difference, reported
-from convattn.networks.transformation.with_attention import Traced
+from convattn.networks.transformation.with_attention import Traced, require_function
 
 
 class Attention(NamedTuple):
@@ -71,8 +71,7 @@ def attention_of(function: Callable[..., Any], *example: Any, **options: Any) ->
     >>> apply(layers, jnp.ones((4, 8, 8, 1))).shape
     (4, 4, 4, 2)
     """
-    if not callable(function):
-        raise ValueError(f"function={function!r}, but expected a function of arrays")
+    require_function(function)
     known = list(inspect.signature(ConversionOptions).parameters)
     if unknown := [name for name in options if name not in known]:
         raise ValueError(f"{unknown[0]}=…, but expected options among {', '.join(known)}")

@@ -1,5 +1,6 @@
 """`with_attention`: a function, its convolutions computed as attention."""
 
+import sys
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, SupportsIndex
@@ -83,8 +84,7 @@ def with_attention(
     >>> slope.round(4)[1, 1].item()
     1.0
     """
-    if not callable(function):
-        raise ValueError(f"function={function!r}, but expected a function of arrays")
+    require_function(function)
     options = ConversionOptions(
         where,
         form,
@@ -211,3 +211,16 @@ def is_array(leaf: Any) -> bool:
     """Whether an argument is an array; numbers of Python and dtypes are not, and not traced."""
     described = isinstance(leaf, type | jax.ShapeDtypeStruct)  # np.float32 has a shape, too
     return hasattr(leaf, "shape") and hasattr(leaf, "dtype") and not described
+
+
+def require_function(function: Any) -> None:
+    """Refuse what is no function of JAX arrays."""
+    torch: Any = sys.modules.get("torch")
+    if torch is not None and isinstance(function, torch.nn.Module):
+        raise ValueError(
+            f"function={type(function).__name__}, a module of PyTorch, but expected a function of "
+            "JAX; pass convattn.torch.function_of(module), or take convattn.torch.to_attention, "
+            "which stays in PyTorch"
+        )
+    if not callable(function):
+        raise ValueError(f"function={function!r}, but expected a function of arrays")
