@@ -8,7 +8,7 @@ import pytest
 from torch_packages import torch_package
 
 import convattn as ca
-from convattn.compile import size, to_vision_transformer
+from convattn.compile import NotCompiled, size, to_vision_transformer
 from convattn.networks.onnx import write_onnx
 from convattn.networks.weights.formats import write_safetensors
 
@@ -101,3 +101,10 @@ def test_a_module_of_pytorch_is_taken_as_it_is():
     assert size(module, images) == compiled.report.size
     with pytest.raises(ValueError, match=r"Sequential, a module of PyTorch, .*function_of\(mod"):
         ca.with_attention(module)
+
+
+def test_a_refusal_names_the_module_and_the_operator():
+    block = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3, padding=1), torch.nn.SiLU())
+    module = torch.nn.Sequential(block, torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten()).eval()
+    with pytest.raises(NotCompiled, match=r"in 0/1/aten::silu: is a function of one number"):
+        size(module, torch.ones(1, 1, 4, 4))

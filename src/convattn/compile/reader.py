@@ -114,7 +114,8 @@ class Reader:
         self.nodes: list[Node] = []
         self.ones: dict[Lattice | None, Value] = {}
         self.kept: list[tuple[Symbol, Symbol]] = []  # what was stored, and what for
-        self.place = "an unknown place"
+        self.place = ""  # a file and a line
+        self.scope = ""  # modules, and operators of PyTorch
         self.line = ""
 
     def refusal(self, what: str, line: str = "") -> NotCompiled:
@@ -144,9 +145,13 @@ class Reader:
             return bind(equation, inputs)
         if primitive.name in MOVES and all(0 in v.aval.shape for v in equation.outvars):
             return [np.zeros(v.aval.shape, v.aval.dtype) for v in equation.outvars]
-        outer = self.place
-        self.place = _place(equation) or outer
-        self.line = f"{primitive.name} at {self.place}"
+        outer = self.place, self.scope
+        self.place = _place(equation) or self.place
+        scopes = self.scope, str(equation.source_info.name_stack)
+        self.scope = "/".join(filter(None, scopes))
+        where = [f"at {self.place}"] if self.place else []
+        where += [f"in {self.scope}"] if self.scope else []
+        self.line = f"{primitive.name} {', '.join(where) or 'at an unknown place'}"
         try:
             if primitive.name in _CALLS:
                 inner = next(parameters[name] for name in _INNER if name in parameters)
@@ -159,7 +164,7 @@ class Reader:
                 raise self.refusal(self._unknown(primitive.name))
             outputs = rule(self, inputs, equation)
         finally:
-            self.place = outer
+            self.place, self.scope = outer
         return outputs if isinstance(outputs, list) else [outputs]
 
     def _unknown(self, name: str) -> str:
