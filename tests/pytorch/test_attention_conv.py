@@ -10,9 +10,10 @@ import torch
 from torch import nn
 
 import convattn as ca
+from convattn.diagnosis import diagnose
 from convattn.encodings.bias import BiasEncoding
 from convattn.encodings.layer import AttentionLayer
-from convattn.torch import AttentionConv
+from convattn.torch import AttentionConv, to_multihead_attention
 from convattn.torch.attention_conv import BACK_ENDS, score_dtype
 from convattn.torch.surgery import _bound
 
@@ -379,3 +380,48 @@ def test_a_causal_layer_of_a_convolution_is_exported():
     program = torch.export.export(layer, (inputs,)).module()
     torch.testing.assert_close(program(inputs), conv(inputs), rtol=0, atol=1e-5)
     assert layer.bfloat16()(inputs.bfloat16()).dtype == torch.bfloat16
+
+
+LAYERS = {
+    "zeros": nn.Conv2d(2, 4, 3, padding=1, groups=2, bias=False),
+    "no padding, stride 2": nn.Conv2d(2, 4, (3, 2), stride=2, bias=False),
+    "reflected, dilated": nn.Conv2d(
+        2, 4, 3, padding=2, dilation=2, padding_mode="reflect", bias=False
+    ),
+    "sequences": nn.Conv1d(2, 4, 5, padding="same", padding_mode="circular", bias=False),
+}
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_the_layer_of_a_group_attends_as_the_module_does(kind):
+    module = AttentionConv.from_conv(LAYERS[kind])
+    with torch.no_grad():
+        module.scores.add_(torch.randn_like(module.scores) / 4)
+        module.output.add_(torch.randn_like(module.output) / 4)
+        module.uniform_logit.add_(0.5)
+    images = torch.randn(2, 2, *(9, 8)[: module.axes])  # the last taps read the last pixels
+    inputs = np.moveaxis(images.numpy(), 1, -1)
+    layer, groups = module.group_layer(), module.groups
+    outputs = [ca.apply_attention(layer, each) for each in np.split(inputs, groups, -1)]
+    parts = [np.split(each, groups, -1)[group] for group, each in enumerate(outputs)]
+    expected = np.moveaxis(module(images).detach().numpy(), 1, -1)
+    assert np.abs(np.concatenate(parts, -1) - expected).max() < 1e-5 * np.abs(expected).max()
+
+
+def test_the_module_itself_is_drawn_measured_and_made_stock():
+    module = AttentionConv.from_conv(nn.Conv2d(2, 4, 3, padding=1, bias=False))
+    weights = ca.attention_maps(module, (4, 5)).weights
+    assert weights.shape == (10, 4, 5, 6, 7)
+    assert diagnose(module, image_size=(4, 5)).layers[0].as_dict()["heads"][0]["shift"] == [-1, -1]
+    images = torch.randn(1, 2, 4, 5)
+    difference = to_multihead_attention(module, (4, 5))(images) - module(images)
+    assert difference.abs().max() < 1e-5
+
+
+def test_layers_without_such_a_layer_are_refused():
+    transposed = AttentionConv.from_conv(nn.ConvTranspose1d(1, 1, 3, stride=2))
+    with pytest.raises(ValueError, match=r"upsampling=\(2,\), but expected no transposed"):
+        transposed.group_layer()
+    uneven = AttentionConv(torch.ones(1, 1, 3), padding=((1, 0),), padding_mode="circular")
+    with pytest.raises(ValueError, match=r"padding=\(\(1, 0\),\) of circular with causal=False"):
+        ca.attention_maps(uneven, (5,))

@@ -17,6 +17,7 @@ from convattn.diagnosis.layers import (
 from convattn.diagnosis.measures import wrong_row
 from convattn.diagnosis.transformers import attention_layers
 from convattn.encodings.layer import AttentionLayer
+from convattn.fast.application import as_layer
 from convattn.networks.vision_transformer.state_dicts import HEAD_DIM, read_transformer
 from convattn.networks.vision_transformer.token_grid import token_grid
 from convattn.networks.weights.files import WeightsFile, read_weights
@@ -221,8 +222,14 @@ def _read_content(
     model: Any,
 ) -> tuple[str, AttentionLayer | WeightsFile | Mapping[str, np.ndarray]]:
     """What a model is called, and it as a layer, a state dict, or arrays of attention by name."""
+    model = as_layer(model)
     if isinstance(model, AttentionLayer):
         return "AttentionLayer", model
+    if hasattr(model, "state_dict"):
+        raise ValueError(
+            f"model={type(model).__name__}, a module, but expected its state dict or attention "
+            "probabilities; pass model.state_dict(), and heads= where it has not width / 64"
+        )
     if isinstance(model, str | Path):
         file = read_weights(model)
     elif isinstance(model, WeightsFile):

@@ -27,6 +27,7 @@ keys that the query sees, so that each query has weights and a sum of its own (S
 import inspect
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -42,7 +43,8 @@ from convattn.torch.plain_convolution import (
 )
 
 BACK_ENDS = ("shift", "dense", "flex")
-_PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
+_FILLS = {"reflect": "REFLECT", "replicate": "EDGE", "circular": "CIRCULAR"}  # in convattn.conv
+_PADDING_MODES = ("zeros", *_FILLS)
 _FLEX_WIDTH = 16  # features of queries and keys, all zero: the least that a GPU takes
 SAME_XLA = "same_xla"  # TensorFlow's rule, as timm's Conv2dSame has it
 _NO_WEIGHT = (
@@ -318,6 +320,68 @@ class AttentionConv(torch.nn.Module):
         logit = log - self.uniform_logit.to(dtype)
         height = torch.logaddexp(logit, torch.zeros_like(logit))
         return height * self.scores.to(dtype)[(..., *(None,) * height.ndim)]
+
+    def group_layer(self) -> Any:
+        """The `convattn.AttentionLayer` of one group of channels, to all outputs, without the bias.
+
+        It holds the present parameters, for `convattn.attention_to_conv`, `convattn.save_layer` and
+        the rest of that library, and needs JAX. `convattn.plot_heads`, `convattn.attention_maps`,
+        `convattn.diagnosis.diagnose` and `to_multihead_attention` take the module itself. Where
+        pixels are filled in (S.pad), those behind the last tap of a stride are no tokens there;
+        after training they may count in this module.
+
+        Raises:
+            ValueError: For a transposed convolution, whose tokens are not the pixels of its image,
+                and for paddings that `convattn.conv_to_attention` does not take.
+
+        >>> import convattn as ca, numpy as np
+        >>> conv = torch.nn.Conv2d(2, 3, 3, padding=1)
+        >>> layer = AttentionConv.from_conv(conv).group_layer()
+        >>> kernel, bias, residual = ca.attention_to_conv(layer, 3, image_size=8)
+        >>> bool(np.allclose(kernel, conv.weight.detach().permute(2, 3, 1, 0), atol=1e-5))
+        True
+        """
+        if set(self.upsampling) != {1}:
+            raise ValueError(
+                f"upsampling={self.upsampling}, but expected no transposed convolution: its tokens "
+                "lie between the pixels of the image; take .scores and .output instead"
+            )
+        import numpy as np
+
+        from convattn.constructions.conversion import conv_to_attention
+        from convattn.encodings.bias import BiasEncoding
+        from convattn.operators.arrays import as_array
+        from convattn.operators.padding import centred_padding
+
+        def array(parameter: Tensor, name: str) -> Any:
+            tensor = parameter.detach().cpu()
+            return as_array(tensor.to(score_dtype(tensor.dtype)).numpy(), name)
+
+        padding: Any = "SAME" if self.padding == SAME_XLA else self.padding
+        if self.causal:
+            reach = self.dilation[0] * (self.kernel_size[0] - 1)
+            padding = "CAUSAL" if self.padding == ((reach, 0),) else None
+        elif self.padding_mode != "zeros" and any(map(any, self.padding)):
+            centred = centred_padding(self.kernel_size, self.dilation).widths
+            padding = _FILLS[self.padding_mode] if self.padding == centred else None
+        if padding is None:
+            raise ValueError(
+                f"padding={self.padding} of {self.padding_mode} with causal={self.causal}, but "
+                "expected zeros, as many pixels on each side as keep the size at stride 1, or with "
+                "causal=True zeros before the sequence alone; take .scores and .output instead"
+            )
+        output = array(self.output, "output")
+        made = conv_to_attention(
+            np.zeros((*self.kernel_size, *output.shape[1:]), output.dtype),
+            stride=self.stride,
+            dilation=self.dilation,
+            padding=padding,
+            causal=self.causal,
+        )
+        assert isinstance(made.encoding, BiasEncoding)
+        scores, uniform = array(self.scores, "scores"), array(self.uniform_weight, "uniform_weight")
+        encoding = replace(made.encoding, values=scores, uniform_weight=uniform)
+        return replace(made, encoding=encoding, output=output)
 
     def _causal(self, tokens: Tensor, sizes: Sequence[int]) -> Tensor:
         """`[batch, heads, queries, in]`: slices, and the sum of the keys up to each query."""

@@ -26,6 +26,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from convattn.encodings.layer import AttentionLayer
+from convattn.fast.application import as_layer, check_layer
 from convattn.networks.weights.fixed_size import ImageTokens, as_numpy, at_image_size
 from convattn.networks.weights.torch_layout import LARGEST, PARAMETERS, pack_torch
 from convattn.operators.integers import per_axis
@@ -95,7 +96,7 @@ class ImageAttention(torch.nn.Module):
 
 
 def to_multihead_attention(
-    layer: AttentionLayer, image_size: int | Sequence[int]
+    layer: AttentionLayer | Any, image_size: int | Sequence[int]
 ) -> ImageAttention:
     """A layer as a stock `torch.nn.MultiheadAttention` on images of one size.
 
@@ -104,8 +105,9 @@ def to_multihead_attention(
     with zeros to it, and of a result the first features count.
 
     Args:
-        layer: From `conv_to_attention`: positional scores, zero padding or none. That of a grouped
-            convolution is for the channels of one group, and to the outputs of all.
+        layer: From `conv_to_attention`, or an `AttentionConv`, whose bias is left out: positional
+            scores, zero padding or none. That of a grouped convolution is for the channels of one
+            group, and to the outputs of all.
         image_size: The pixels on each axis.
 
     Returns:
@@ -123,6 +125,8 @@ def to_multihead_attention(
     >>> to_multihead_attention(layer, 3)(image).flatten().round(decimals=2).tolist()
     [42.0, 421.0, 210.0]
     """
+    layer = as_layer(layer)
+    check_layer(layer)
     sides = per_axis(image_size, len(layer.patch_size), "image_size")
     tokens = math.prod(n // p for n, p in zip(sides, layer.patch_size, strict=True))
     if 8 * layer.heads * tokens**2 > LARGEST:
