@@ -135,6 +135,14 @@ class Heads:
             document["layers"] = 2
         if self.group is not None:
             document["group"] = self.group
+        left_out = {"--in-channels", "--out-channels", "--head-dim"} - {*changed_options(self)}
+        if left_out:
+            width = "of any width" if self.head_dim is None else f"of width {self.head_dim}"
+            console().print(
+                f"Channels {self.in_channels} -> {self.out_channels}, heads {width}; for others: "
+                f"{', '.join(sorted(left_out))}.",
+                markup=False,
+            )
         _print_counts(counts)
         if blocks is not None:
             document["blocks"] = blocks.as_dict()

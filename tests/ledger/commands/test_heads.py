@@ -13,6 +13,7 @@ def test_heads_prints_the_numbers_and_their_claims(convattn_command, tmp_path):
     words = "--kernel-size 3 --patch-size 16 --in-channels 3 --out-channels 3 --head-dim 64"
     done = convattn_command("heads", *words.split(), "--json", target)
     assert done.code == 0
+    assert "Channels" not in done.out
     lines = {line.split("  ")[0].strip(): line for line in done.out.splitlines()}
     assert "12  S.headdim" in lines["limit: necessary"]
     assert "20  S.headdim" in lines["limit: necessary with bounded value maps"]
@@ -37,6 +38,13 @@ def test_heads_prints_the_numbers_and_their_claims(convattn_command, tmp_path):
         "basis": "proved",
         "reason": "N_H d_H >= rk_in + rk_out",
     }
+
+
+def test_what_was_left_out_is_said_first(convattn_command):
+    done = convattn_command("heads", "--patch-size", "16", "--in-channels", "3")
+    assert done.out.startswith(
+        "Channels 3 -> 1, heads of any width; for others: --head-dim, --out-channels."
+    )
 
 
 def test_options_reach_the_library(convattn_command, tmp_path):
