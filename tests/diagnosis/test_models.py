@@ -316,3 +316,20 @@ def test_what_must_be_said_of_other_paddings_and_dilations_is_said():
     assert "d(K - 1) + 1" in notes
     measured = diagnose(layer, image_size=9, kernel_size=5).layers[0]
     assert measured.convolution.relative < 1e-6
+
+
+def test_a_module_is_refused_with_what_to_pass():
+    class Network:
+        def state_dict(self):
+            return {}
+
+    with pytest.raises(ValueError, match=r"model=Network, a module, .* pass model.state_dict\(\)"):
+        diagnose(Network(), np.zeros((1, 8, 8, 3)))
+
+
+def test_a_narrow_terminal_cuts_no_word():
+    diagnosis = diagnose(np.full((1, 1, 4, 4), 0.25), kernel_size=1)
+    console = Console(width=80)
+    with console.capture() as printed:
+        console.print(printed_table(head_table(diagnosis)))
+    assert "…" not in printed.get()

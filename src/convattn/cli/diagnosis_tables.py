@@ -10,7 +10,7 @@ def printed_table(table: Table) -> RichTable:
     """The table for the terminal, names at the left and numbers at the right."""
     printed = RichTable(box=None, pad_edge=False)
     for name in table.columns:
-        printed.add_column(name, justify="left" if name == "layer" else "right")
+        printed.add_column(name, justify="left" if name == "layer" else "right", overflow="fold")
     for name, *cells in table.rows:
         printed.add_row(Text(name), *cells)
     return printed

@@ -43,8 +43,9 @@ def head_table(diagnosis: Diagnosis) -> Table:
     legend = (
         "distance, spread: of the key from the query, in tokens. entropy: nats. by position: the "
         "fraction of the attention's variance that positions alone explain. one shift: the mean "
-        "attention to the key at that shift. elsewhere: attention to a class token or a ring. to "
-        "conv: the head's attention against its nearest convolution."
+        "attention to the key at that shift; of note where it is above that of uniform attention. "
+        "elsewhere: attention to class token, registers and zero padding. to conv: the head's "
+        "attention against its nearest convolution."
     )
     return Table((*columns, "one shift", "shift", "elsewhere", "to conv"), rows, legend)
 
@@ -63,8 +64,8 @@ def layer_table(diagnosis: Diagnosis) -> Table:
         "distance: of the whole layer, with its value maps, from the nearest convolution, "
         "relative. rank, limit, exact: of that convolution's kernel, and the heads that it takes "
         "as scores tend to infinity and at finite scores (S.kernel; for any kernel "
-        f"{taps} and {taps + 1}, S.finite). as near: no fewer heads without content are as near to "
-        "that convolution as the layer is."
+        f"{taps} and {taps + 1}, S.finite). as near: so many heads at least it takes, without "
+        "content scores, to come as near to that convolution as the layer does."
     )
     return Table(columns, rows, legend)
 
