@@ -1,5 +1,6 @@
 """``convattn compile``: a convolutional network as an unmodified vision transformer."""
 
+import sys
 import time
 from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
@@ -16,7 +17,16 @@ from convattn.cli.output import (
     run_files,
     write_json,
 )
-from convattn.cli.running import SUCCESS, Json, Sizes, UsageError, option, require_seed, sizes_of
+from convattn.cli.running import (
+    SUCCESS,
+    Json,
+    Sizes,
+    UsageError,
+    option,
+    require_seed,
+    say,
+    sizes_of,
+)
 
 
 @dataclass(frozen=True)
@@ -203,6 +213,8 @@ class Compile:
             shape = jax.ShapeDtypeStruct(images.shape, images.dtype)
             dimensions = size(function, shape, **options)
             return b"", True, [str(dimensions)], asdict(dimensions)
+        if sys.stderr.isatty():
+            say("convattn compile", f"compiling {self.network}, and running both on images")
         compiled = to_vision_transformer(
             function,
             images,
