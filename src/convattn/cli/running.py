@@ -132,7 +132,7 @@ def dispatch(
             f"there is no command {words[0]!r}{hint} (commands: {', '.join(commands)})"
         )
     else:
-        kinds: dict[str, Any] = {}
+        kinds = {}
         absent: dict[str, list[str]] = {}
         for name, target in commands.items():
             try:

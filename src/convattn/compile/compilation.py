@@ -251,7 +251,7 @@ def _as_function(function: Any) -> Callable[..., Any]:
         return function_of(function)
     if not callable(function):
         raise ValueError(f"function={function!r}, but expected a function of images")
-    return function  # type: ignore[no-any-return]
+    return function
 
 
 def _planned(
