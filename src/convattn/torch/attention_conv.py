@@ -371,17 +371,17 @@ class AttentionConv(torch.nn.Module):
                 "causal=True zeros before the sequence alone; take .scores and .output instead"
             )
         output = array(self.output, "output")
-        made = conv_to_attention(
+        layer = conv_to_attention(
             np.zeros((*self.kernel_size, *output.shape[1:]), output.dtype),
             stride=self.stride,
             dilation=self.dilation,
             padding=padding,
             causal=self.causal,
         )
-        assert isinstance(made.encoding, BiasEncoding)
+        assert isinstance(layer.encoding, BiasEncoding)
         scores, uniform = array(self.scores, "scores"), array(self.uniform_weight, "uniform_weight")
-        encoding = replace(made.encoding, values=scores, uniform_weight=uniform)
-        return replace(made, encoding=encoding, output=output)
+        encoding = replace(layer.encoding, values=scores, uniform_weight=uniform)
+        return replace(layer, encoding=encoding, output=output)
 
     def _causal(self, tokens: Tensor, sizes: Sequence[int]) -> Tensor:
         """`[batch, heads, queries, in]`: slices, and the sum of the keys up to each query."""
