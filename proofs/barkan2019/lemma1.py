@@ -22,7 +22,9 @@ not L of them: L counts the indices. Its right-hand side, and the middle of the 
 should have the ∗ of Definition 1, as H_(f_1 … f_L) is one filter; φ = ψ ∗ H_φ of §4 should have ⋆.
 
 Errata.
-- Definition 1 | [n/2] | the ceiling (which the text at hand may have lost)
+- Definition 1 | [n/2] | Remark: the ceiling (which the text at hand may have lost)
+- Lemma 1 | "reshaped versions of W and X" | x is the transpose of X, and WX that of x ⋆ H
+- Definition 2 | "consisting of L filters" | of Π F_l filters
 
 Proof. For n = m = 1 the sum has one term, x_(1-⌈1/2⌉+1, j-⌈1/2⌉+1) = x_1j, so (x ⋆ H)_1jf = x_1j
 H_f11ᵀ = Σ_d W_fd X_dj. In general k - ⌈n/2⌉ runs from 1 - ⌈n/2⌉ = -⌊(n-1)/2⌋ to n - ⌈n/2⌉ = ⌊n/2⌋.

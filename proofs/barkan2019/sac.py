@@ -30,7 +30,8 @@ from the attention, here the filters carry the zeros.
 
 Errata.
 - Sections 2.1, 3 | H_Y for two 1×1 convolutions | two tensors, of d_o×C·d_o and d_o×2d_o
-- Section 3 | any type of convolution | say on which grid the keys live; with H_R it is trivial
+- Section 3 | any type of convolution | Remark: on which grid do the keys live? With H_R it is
+  trivial
 
 Proof. The distance (0, 0) occurs once in every row, at the query itself: softmax of one M and N - 1
 zeros is (1-ε)S_q + εJ with ε = N/(e^M + N - 1). With v = x ⋆ W the head gives (1-ε)v_q + ε·mean v =

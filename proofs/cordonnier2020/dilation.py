@@ -13,9 +13,13 @@ centres d·t, t ∈ Δ_K, is the zero-padded convolution of dilation d, for ever
 attention as in Lemma 1 the ring must be that wide. The quadratic heads get by with one zero token
 on each side, whatever d and K.
 
-Nothing to repair. But the ⌊K/2⌋ zeros of the remark on padding become d·⌊K/2⌋: with ⌊K/2⌋ some
-targets are no tokens, so that (10) fails there, and one-hot biases, whose rows are then uniform,
-give another output.
+Repair. The hypotheses are those of Theorem 1 as amended: the limit, a ring, K odd. The ⌊K/2⌋ zeros
+of the remark on padding become d·⌊K/2⌋: with ⌊K/2⌋ some targets are no tokens, so that (10) fails
+there, and one-hot biases, whose rows are then uniform, give another output.
+
+Errata.
+- §3, remarks on dilation, stride and sequences | no hypotheses | those of Theorem 1 as amended: in
+  the limit, with a zero ring, K odd | C20.stride, C20.sequence, C20.theorem1
 
 Proof. Conv reads X_(q+d·t) for the taps t. Lemma 2 holds for every shift Δ, not only for those of
 Δ_K, and Lemma 1 for every bijection onto the shifts that are read; the furthest is d·(K-1)/2. A
@@ -69,7 +73,7 @@ def narrow_ring(run: Run) -> str:
 CLAIM = Claim(
     id="C20.dilation",
     source="Cordonnier, Loukas, Jaggi 2020, §3, remark on dilation",
-    verdict=Verdict.HOLDS,
+    verdict=Verdict.AMENDED,
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
         proved(

@@ -20,8 +20,8 @@ Nothing to repair. Read "the same output" as the same up to the same reordering.
 the representation, from which the values are taken too; eq. 3 adds it to the scores only.
 
 Errata.
-- eq. 3 and text | the text adds P to the representation, eq. 3 to the scores only | say which; both
-  break equivariance
+- eq. 3 and text | the text adds P to the representation, eq. 3 to the scores only | Remark: it
+  has to say which; both break equivariance
 
 Proof. *The idea:* reordering the tokens reorders the rows and the columns of the scores.
 

@@ -17,7 +17,7 @@ accuracy of a run on record is shown as what was measured, no more. That the rec
 Table 2 is taken for granted here.
 
 Errata.
-- appendix F | 16 heads | with which accuracy?
+- appendix F | 16 heads | Remark: with which accuracy?
 
 Proof. None: one run is evidence for that run. It would be made by
 

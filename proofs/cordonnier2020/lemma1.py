@@ -23,9 +23,7 @@ Eq. 11's slice [(h-1)D_h + 1 : hD_h + 1] has D_h entries if its end is left out,
 if it is counted in.
 
 Errata.
-- Theorem 1, Lemma 1 | equality | with a zero ring, in the limit; exactly with relative biases and
-  one head more, and with quadratic scores by no fixed number of heads at every size |
-  C20.theorem1, S.finite, S.barrier
+- Lemma 1 | equality | with a zero ring, K odd
 - eq. 10 | for every q | impossible at the border of a finite image for K ≥ 3 | S.padding
 - Lemma 1 | W_val only | W_out must be free too
 - eq. 11 | (h-1)D_h + 1 : hD_h + 1 | the end left out

@@ -19,7 +19,7 @@ the warm-up and the cosine of Table 2 at a tenth of the rate and no momentum at 
 right after pruning is not printed. The figure comes without the number of runs or their spread.
 
 Errata.
-- appendix E | "a few epochs" after pruning | how many, with which schedule?
+- appendix E | "a few epochs" after pruning | Remark: how many, with which schedule?
 
 Proof. None: one run is evidence for that run. It would be made from a run that backs C20.gaussian
 by

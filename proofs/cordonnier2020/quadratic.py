@@ -18,8 +18,8 @@ attention). The authors' code draws centres with the standard deviation 2, so N(
 
 Errata.
 - §4.1 | accuracy during training "in Figure 6" | in Figure 2; Figure 6 shows attention
-- §4, Tables 1 and 4 | one accuracy for each model | of how many runs, with which crops and flips? |
-  C20.learned, C20.content, C20.gaussian
+- §4, Tables 1 and 4 | one accuracy for each model | Remark: of how many runs, with which crops and
+  flips? | C20.learned, C20.content, C20.gaussian
 
 Proof. None: one run is evidence for that run. It would be made by
 

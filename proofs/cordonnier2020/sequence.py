@@ -13,9 +13,8 @@ Verified. K odd, with a ring of (K-1)/2 zero tokens, in the limit: r_δ = (δ²,
 -2Δ) give K heads that are the zero-padded convolution, for every kernel, every length and any
 channels.
 
-Nothing to repair. The hypotheses are those of Theorem 1 as amended: the limit, the ring, K odd.
-That a single layer needs no more than D_p = 2 is right; one dimension is enough by another
-construction (S.dp1).
+Repair. The hypotheses are those of Theorem 1 as amended: the limit, the ring, K odd. That a single
+layer needs no more than D_p = 2 is right; one dimension is enough by another construction (S.dp1).
 
 Proof. v·r_δ = -α(δ - Δ)² + αΔ². The proofs of Lemmas 1 and 2 read the same with the second
 coordinate left out. ∎
@@ -49,7 +48,7 @@ def two_features(run: Run) -> str:
 CLAIM = Claim(
     id="C20.sequence",
     source="Cordonnier, Loukas, Jaggi 2020, §3, remark for the 1D case",
-    verdict=Verdict.HOLDS,
+    verdict=Verdict.AMENDED,
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
         proved(

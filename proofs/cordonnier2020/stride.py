@@ -12,8 +12,8 @@ Verified. K odd, with a ring of (K-1)/2 zeros, in the limit: keeping every s-th 
 of Theorem 1, on both axes, is the zero-padded convolution of stride s, for every s ≥ 1 and every
 kernel.
 
-Nothing to repair. The pooling is a subsampling: it keeps the pixels 0, s, 2s, … and averages
-nothing. The hypotheses are those of Theorem 1 as amended.
+Repair. The hypotheses are those of Theorem 1 as amended: the limit, the ring, K odd. The pooling is
+a subsampling: it keeps the pixels 0, s, 2s, … and averages nothing.
 
 Proof. Conv_s(X)_i = Σ_δ X_(s·i+δ) W_δ = Conv_1(X)_(s·i), by definition. ∎
 """
@@ -24,7 +24,7 @@ from convattn_ledger.evidence import certified, equals_convolution, proved, tota
 CLAIM = Claim(
     id="C20.stride",
     source="Cordonnier, Loukas, Jaggi 2020, §3, remark on stride",
-    verdict=Verdict.HOLDS,
+    verdict=Verdict.AMENDED,
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
         proved(

@@ -25,6 +25,8 @@ needed (S.dp2, S.dp1). (5) min(D_h, D_out) output channels: D_h ≥ min(D_in, D_
 D_out.
 
 Errata.
+- Theorem 1 | equality | with a zero ring, in the limit; exactly with relative biases and one head
+  more, and with quadratic scores by no fixed number of heads at every size | S.finite, S.barrier
 - eq. 5 | Δ_K = {-⌊K/2⌋, …, ⌊K/2⌋}² | K odd; for even K these are (K+1)² shifts
 
 Proof. *The idea:* each head comes to look at one pixel of the receptive field, and its maps apply

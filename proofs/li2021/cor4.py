@@ -13,12 +13,15 @@ Verified. Under the hypotheses of Theorem 1 as amended (K odd, a ring of one zer
 + 1. The range ends there: for K = 2P + 3 and 2P + 5 and P ≤ 4 (with D_in·D_out ≥ 2 for P = 2, ≥ 10
 for P = 1) some kernel takes more than nine heads, whatever they attend to.
 
-Repair. None is needed of the range: it is sharpened from K < 2P to K ≤ 2P + 1, which for odd K is
-one more size, 2P + 1 (K = 2P is even). The hypotheses are those of Theorem 1 as amended. An even K
-stands for K + 1 under L21's Δ, which has K + 1 taps on each axis.
+Repair. The hypotheses are those of Theorem 1 as amended: the limit, the ring, K odd, an injective
+embedding. The range is sharpened from K < 2P to K ≤ 2P + 1, which for odd K is one more size,
+2P + 1 (K = 2P is even). An even K stands for K + 1 under L21's Δ, which has K + 1 taps on each
+axis.
 
 Errata.
-- Corollary 4 | K < 2P | K ≤ 2P + 1
+- Corollary 4 | the hypotheses | with those of Theorem 1 as amended: K odd, a ring of one zero
+  patch, in the limit, an injective patch embedding | L21.theorem1
+- Corollary 4 | K < 2P | Sharper: K ≤ 2P + 1
 
 Proof. *The idea:* up to K = 2P + 1 a patch reads itself and its neighbours only.
 
@@ -83,7 +86,7 @@ def nine_are_too_few_beyond(run: Run) -> str:
 CLAIM = Claim(
     id="L21.cor4",
     source="Li et al. 2021, Corollary 4",
-    verdict=Verdict.SHARPENED,
+    verdict=Verdict.AMENDED,
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
         proved(

@@ -3,7 +3,7 @@
 Claimed. A large bias M at one relative position makes a head attend to that patch alone, and M = 40
 does so up to machine precision.
 True. It does in the limit, at queries for which that patch exists, and attention is uniform at the
-others; M = 40 is enough in float32, but in float64 not from 28 patches on.
+others; M = 40 is enough in float32, but in float64 the weight is below one from 15 patches on.
 
 Printed. "For any relative position δ between two patches, there exists a relative positional
 encoding scheme B such that softmax(B_(q,:))_k = 1{q - k = δ}." Its proof sets b_δ0 = M and b_δ = 0
@@ -28,8 +28,9 @@ project the offset k - q is the printed -δ.
 Errata.
 - Lemma 2 and eqs. 7, 14 | q - k = δ, and q + δ | one sign
 - eq. 10 | for every query | where the target exists; elsewhere the row is uniform
-- Lemma 2 | M = 40 up to machine precision | true in float32, if the target's weight is to round to
-  one (the others are not zero, as C20's α asks); float64 tells the weight from one from N = 15
+- Lemma 2 | M = 40 up to machine precision | Remark: true in float32, if the target's weight is to
+  round to one (the others are not zero, as C20's α asks); float64 tells the weight from one from N
+  = 15
 
 Proof. *The idea:* softmax of one M and N - 1 zeros is e^M/(e^M + N - 1) at the M and 1/(e^M +
 N - 1) elsewhere.

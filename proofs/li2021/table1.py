@@ -17,7 +17,8 @@ Repair. The number of parameters belongs in the table. "Nearly 9%" are 8.76 perc
 betas of AdamW are printed as (0, 9, 0.999) and should be (0.9, 0.999).
 
 Errata.
-- Table 1 | no parameters | 156 million weights in the layers of CMHSA, 85 million in DeiT-base's
+- Table 1 | no parameters | Remark: 156 million weights in the layers of CMHSA, 85 million in
+  DeiT-base's
 - appendix B | betas (0, 9, 0.999) | (0.9, 0.999)
 
 Proof. A layer has W_Q, W_K, W_V of size d × N_H·d_H, W_O of size N_H·d_H × d, and the feed-forward

@@ -2,8 +2,8 @@
 
 Claimed. On pixels, a layer with fewer than K² heads, and fewer heads than input channels, cannot
 express some K × K convolution.
-True. More is true, for odd K and images of at least (K+1)/2 pixels a side: heads need only be fewer
-than K² and than the pairs of input and output channels, and almost no kernel can be expressed.
+True. It cannot for odd K, images of (K+1)/2 pixels a side or more, and attention without content or
+continuous at zero; nor with fewer heads than K² and than pairs of channels, for almost all kernels.
 
 Printed. "In the pixel-input setting, suppose N_H < min{K², d}. There exists a convolutional kernel
 weight W^C ∈ R^(K×K×d×D_out) such that any MHSA layer with N_H heads and relative positional
@@ -24,7 +24,10 @@ whatever K and d are. (2) The printed proof writes the attention a^k_δ(γ) as i
 input; eq. 4 has content scores, which the derivative at zero removes.
 
 Errata.
-- Theorem 5 | min(K², d) | min(K², D_in·D_out) | S.heads
+- Theorem 5 | any image, any content scores | at least (K+1)/2 pixels a side, K odd, and attention
+  without content or continuous in the image at zero, as at finite scores; the printed proof takes
+  it as independent of the input | S.content
+- Theorem 5 | min(K², d) | Sharper: min(K², D_in·D_out) | S.heads
 
 Proof. *The idea:* the taps lie in the span of the heads' maps, so there are at least as many heads
 as independent taps.
@@ -140,7 +143,7 @@ def content_scores_do_not_help(run: Run) -> str:
 CLAIM = Claim(
     id="L21.theorem5",
     source="Li et al. 2021, Theorem 5, eqs. 6 to 9",
-    verdict=Verdict.SHARPENED,
+    verdict=Verdict.AMENDED,
     kinds=(Kind.LOWER_BOUND,),
     evidence=(
         proved(

@@ -28,7 +28,9 @@ need not be (a positive 5 × 5 kernel at P = 2 takes four). (5) Eq. 17 writes q 
 pixel and for the index that is summed; on its left it should be p.
 
 Errata.
-- Theorem 6 | P ≥ K, any K | K ≥ 3, two patches a side; up to K ≤ 2P + 1 | S.heads
+- Theorem 6 | any K, any image, any content scores | odd K ≥ 3, two patches a side or more, and
+  attention without content or continuous in the image at zero | S.content
+- Theorem 6 | P ≥ K | Sharper: P ≥ 2 and K ≤ 2P + 1 | S.heads
 - eq. 17 | q twice | p on the left
 - last step of A.3 | rows and columns | exchanged throughout
 

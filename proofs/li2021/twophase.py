@@ -28,8 +28,8 @@ S.finite, with one head more, any leak and W_K drawn, has all gradients. The bor
 phase's convolutions is another one than L21's attention sees, without a ring (S.boundary).
 
 Errata.
-- Section 4.1 | converted attention "gradually learns" | at M = 40 no gradient reaches the biases,
-  and with W_Q = W_K = 0 none the content
+- Section 4.1 | converted attention "gradually learns" | Remark: if M was 40 in the experiment,
+  next to no gradient reaches the biases, and if W_Q = W_K = 0 none the content; neither is stated
 
 Proof. *The idea:* each of W_Q and W_K is a factor of the other's gradient, and softmax is flat
 where it is one-hot.

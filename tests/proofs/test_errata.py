@@ -31,6 +31,24 @@ def test_every_repair_of_a_paper_is_listed() -> None:
     assert repaired <= NAMED, sorted(repaired - NAMED)
 
 
+def test_an_amended_claim_has_an_entry_that_is_an_error() -> None:
+    marked = ("Sharper: ", "Remark: ")
+    errors = {
+        name
+        for proof in PROOFS
+        for erratum in proof.statement.errata
+        if not erratum.correction.startswith(marked)
+        for name in (proof.name, *erratum.further)
+    }
+    amended = {
+        proof.name
+        for proof in PROOFS
+        if proof.claim.paper != "S" and proof.claim.verdict is Verdict.AMENDED
+    }
+    assert len(amended) > 20
+    assert amended <= errors, sorted(amended - errors)
+
+
 @pytest.mark.parametrize(
     ("errata", "problem"),
     [("- eq. 1 | a", "eq. 1 | a"), ("- eq. 1 | | b", "eq. 1 |"), ("eq. 1 | a | b", "no item")],
