@@ -200,11 +200,12 @@ def _models(kernel_sizes: Sequence[int], json: Path | None) -> int:
     sources = dict.fromkeys(row.size.source for row in rows)
     plain.print(
         "Necessary for the worst K x K convolution of the RGB image, to what suffices for every "
-        "one: in the limit, in a limit with value maps that stay bounded, and exactly. 'patch': "
-        "a token is as wide as its patch. 'enough': 'no', for some kernel the layer has not the "
-        "heads or the width; 'growing', in a limit whose value maps grow without bound; "
-        "'bounded: no', not if they stay bounded; else these numbers do not say, but by S.width "
-        "(4) ViT-B/16 and DeiT-B have not enough for K = 3. Sizes: " + "; ".join(sources) + ".",
+        "one, by heads without content: in the limit, in a limit with value maps that stay "
+        "bounded, and exactly. 'patch': a token is as wide as its patch. 'enough': 'no', without "
+        "content the layer has not the heads or the width for some kernel; 'growing', in a limit "
+        "whose value maps grow without bound; 'bounded: no', not if they stay bounded; else these "
+        "numbers do not say, but by S.width (4) ViT-B/16 and DeiT-B have not enough for K = 3. "
+        "Sizes: " + "; ".join(sources) + ".",
         markup=False,
     )
     write_json(json, {"schema": 1, "rows": [row.as_dict() for row in rows]})
