@@ -1,7 +1,7 @@
 """S.barrier: no fixed number of quadratic heads is exact at every image size.
 
-Claimed. No fixed number of heads with the quadratic scores of Cordonnier et al., at finite
-sharpness, is exactly a convolution at every image size.
+Claimed. No fixed number of heads with the isotropic quadratic scores of Cordonnier et al., at
+finite sharpness, is exactly a convolution at every image size.
 True. None is, for any kernel but zero and any value maps: it takes at least about as many heads as
 the image has tokens on a side if all are equally sharp, and half as many otherwise.
 
@@ -19,8 +19,10 @@ tokens than its reach on every axis, N of them on one, with a ring or without; r
 
 So no fixed number of quadratic heads serves every image size, even for a kernel of one pixel.
 
-Nothing to repair. In one dimension generic centres succeed first at H = N² - N + 1 for K = 1, and
-at N² for K = 3 with a ring (N ≤ 4): what is needed lies between N and N², and which is open.
+Nothing to repair. In one dimension generic centres of one sharpness succeed first at H = N² - N + 1
+for K = 1, and at N² for K = 3 with a ring, as tested for N ≤ 4. What is needed there lies between
+these numbers and N - r, or (N - r + 1)/2 if sharpness may differ; where is open. Nothing is shown
+of the Gaussians of eq. 19 that are not isotropic.
 
 Proof. *The idea:* along an axis the layer is a combination of H Gaussians, and such a combination
 has few zeros.

@@ -1,20 +1,19 @@
 """S.finite: one head more makes the constructions exact at finite parameters.
 
 Claimed. One head more than there are token offsets, K² + 1 on pixels, expresses every K × K
-convolution exactly at finite parameters and at every image size.
-True. It does with zero tokens around the image and biases that depend on the number of keys, the
-value maps being one for all sizes; no fewer heads do if the offsets' maps are independent and some
-token is out of reach.
+convolution exactly at every image size, at finite biases that depend on it, with zero tokens around
+the image.
+True. It does, with one set of value maps for all sizes; no fewer heads do if the offsets' maps are
+independent and some token is out of reach.
 
-Printed. Not from a paper: our own result. (2m+1)² + 1 relative-bias heads with finite parameters
-express every K × K convolution exactly, for any leak ε in (0, 1); one set of value maps serves
-every image size.
+Printed. Not from a paper: our own result. With a ring of m zero tokens (2m+1)² + 1 relative-bias
+heads with finite parameters express every K × K convolution exactly, for any leak ε in (0, 1); one
+set of value maps serves every image size, while the biases depend on the number of keys.
 
-Verified. The same, with the bias log(1 + N(1/ε - 1)), which depends on the number N of keys, so on
-the image size, while the value maps do not; at every query whose offsets are all keys, hence
-zero-padded with a ring of m zero tokens; on the bare grid the same layer is the convolution in
-which every missing token is replaced by the mean of all. m = ⌈(K-1)/(2P)⌉ for odd K without
-dilation; in general as many heads as there are token offsets, and one more.
+Verified. The same, with the bias log(1 + N(1/ε - 1)), N the number of keys; at every query whose
+offsets are all keys, hence zero-padded with the ring; on the bare grid the same layer is the
+convolution in which every missing token is replaced by the mean of all. m = ⌈(K-1)/(2P)⌉ for odd K
+without dilation; in general as many heads as there are token offsets, and one more.
 
 Something has to depend on N, unless the biases vary over the whole image: let H heads have biases
 that are constant beyond some distance, not less than m, and let F ≠ 0. With the same biases and the
@@ -28,6 +27,10 @@ each δ joins two tokens of the image, and some token of the image lies outside 
 of another; whatever they attend to at finite scores, content included if the weights are continuous
 at the zero image. A key of the ring outside the receptive field is not enough, being zero: on 2 × 2
 pixels with the ring, K = 3, nine biased heads are exact.
+
+In Coq `finite_sizes` is the first statement, and `finite` the same for any finite bias with maps
+that depend on N; the three `finite_necessary` are the converse, and `finite_small` is the case
+where all tokens are in reach.
 
 Nothing to repair.
 
@@ -170,15 +173,15 @@ CLAIM = Claim(
     kinds=(Kind.LAYER_EQUALITY,),
     evidence=(
         proved(
+            "sharpened/finite_sizes.v",
+            covers="for odd K with a ring and 0 < ε < 1 one set of value maps for every image "
+            "size, the bias log(1 + N(1/ε - 1))",
+        ),
+        proved(
             "sharpened/finite.v",
             covers="(2m+1)² + 1 heads with a ring are the convolution for odd K and any finite "
             "bias but zero, with maps that depend on N; not: the bare grid (S.boundary), other "
             "sets of offsets",
-        ),
-        proved(
-            "sharpened/finite_sizes.v",
-            covers="for odd K with a ring and 0 < ε < 1 one set of value maps for every image "
-            "size, the bias log(1 + N(1/ε - 1))",
         ),
         proved(
             "sharpened/finite_necessary.v",

@@ -1,9 +1,9 @@
 """S.vit: a convolutional network is an unmodified vision transformer, as nearly as one likes.
 
 Claimed. A vision transformer without any change comes as near to a convolutional network as one
-likes on bounded images, by explicit parameters, and is never exactly one.
+likes on bounded images, by explicit parameters, and is never exactly one, unless it is constant.
 True. It does, within a derived bound that real images keep in float64 and float32; never exactly,
-as LayerNorm keeps its logits bounded, unless the network's logits are constant.
+as its logits are bounded and analytic, unless the network's logits are constant.
 
 Printed. Not from a paper: our own result. For every network of K × K convolutions (at stride 1, or
 strided and read à trous), folded batch norms, biases, ReLU, residual sums, average pooling and a
@@ -14,12 +14,15 @@ bound that is derived, and that tends to 0 as three numbers grow: Λ, s and S. N
 transformer with ε > 0 is exactly such a network on all images, nor on an open set of them, unless
 the network's logits are constant there.
 
-Verified. The same. The limit is Coq's, for stride 1, with one head more than offsets and a bound of
-its own. The library's bound is another, derived for the images that are run and with rounding,
-which does not tend to 0; on real images in float64 and float32 every logit lies within it. Exactly
-never: LayerNorm's output has the norm √D at most, so logits are at most ‖w‖(‖γ‖√D + ‖β‖) + |b|,
-whatever the blocks are. Without the last LayerNorm that would be false: no blocks, a linear patch
-embedding and a linear classifier are a linear convolution.
+Verified. The same. The limit is Coq's for stride 1, with one head more than offsets and a bound of
+its own; for K² heads and for strides it is proved on paper alone, below under Composition. The
+library's bound is another, derived for the images that are run and with rounding, which does not
+tend to 0; on real images in float64 and float32 every logit lies within it. Exactly never:
+LayerNorm's output has the norm √D at most, so logits are at most ‖w‖(‖γ‖√D + ‖β‖) + |b|, whatever
+the blocks are; no network of unbounded logits is such a transformer. That bounded ones are none,
+and none on an open set, takes that a transformer's logits are analytic, which is proved on paper
+alone. Without the last LayerNorm that would be false: no blocks, a linear patch embedding and a
+linear classifier are a linear convolution.
 
 Nothing to repair.
 
