@@ -48,9 +48,10 @@ gives δ the weight u_h(δ)/(c_h + v_h N), with v_h > 0 for a key beyond that di
 normalisation, and c_h for the rest of the sum. Multiplied by Π_h (c_h + v_h N), Σ_h u_h(δ) w_h/(c_h
 + v_h N) = w says that a polynomial in N of degree H vanishes, as its leading term is -wΠ v_h.
 
-*Conversely,* M_δ = Σ_h a_h(δ) W_h makes the W_h independent if there are no more of them than
-offsets, and at a token of the image with nothing to read 0 = Σ_h a_h W_h makes its weights zero,
-which no softmax does. ∎
+*Conversely,* let a_h(q, k) be the weight of head h, W_h its map. At a query q whose offset δ joins
+two tokens, M_δ = Σ_h a_h(q, q+δ) W_h. With no more heads than offsets, independent M_δ make the W_h
+independent too. At a token k outside the receptive field of q the convolution reads nothing, 0 =
+Σ_h a_h(q, k) W_h, so these weights are zero, which no softmax gives. ∎
 
 A row is a multiple of one slice and of the mean, so it need not be formed: the back end `shift`
 computes these, at the cost of the convolution.

@@ -30,8 +30,8 @@ Proof. *The idea:* large constants keep LayerNorm's scale nearly constant, sharp
 heads, and GELU of a large argument is nearly ReLU.
 
 *Pairs*: the stream holds (f, -f), so LayerNorm's mean is 0; one pair ±λ of each token makes the
-square sum of its constants Λ². With γ = √(2/D)√(Λ² + εD/2), LN(x) = xρ with ρ = (1 + |f|²/(Λ² +
-εD/2))^(-1/2), 1 - |f|²/2Λ² ≤ ρ ≤ 1.
+square sum of its constants, each pair counted once, Λ². With γ = √(2/D)√(Λ² + εD/2), LN(x) = xρ
+with ρ = (1 + |f|²/(Λ² + εD/2))^(-1/2), 1 - |f|²/2Λ² ≤ ρ ≤ 1.
 
 *Heads*: tokens have corners of a polygon as codes on each axis; queries are turned by the offset,
 so that the target's score exceeds the others' by 2S at least; the class token, whose values are

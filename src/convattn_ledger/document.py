@@ -72,7 +72,10 @@ WORDS = {
     Level.TESTED: "tests",
 }
 _CODE = re.compile(r"(```.*?```|``.*?``|`[^`]*`)", re.DOTALL)
-_EMPHASIS = re.compile(r"^\*(?=[^\s*])([^*]{1,80}[.:,])\*(?=\s|$)", re.MULTILINE)  # *The idea:*
+# *The idea:* and *Bias*: where they open a line.
+_EMPHASIS = re.compile(
+    r"^\*(?=[^\s*])([^*]{1,80}[.:,](?=\*(?:\s|$))|[^*]{1,80}(?=\*[.:,](?:\s|$)))\*", re.MULTILINE
+)
 _SPECIAL = re.compile(r"(?<!^)([*_])|(<)|(?<=\])(\[)", re.MULTILINE)
 
 

@@ -61,6 +61,7 @@ def test_each_certificate_is_linked(tmp_path):
     ("text", "expected"),
     [
         ("*The idea:* A_h*X and B*Y", "*The idea:* A\\_h\\*X and B\\*Y"),
+        ("*Only if*: A*X", "*Only if*: A\\*X"),
         ("First.\n\n*For a_b.* So", "First.\n\n*For a\\_b.* So"),
         ("of W * X\n* Y, and Z*", "of W \\* X\n* Y, and Z\\*"),
     ],

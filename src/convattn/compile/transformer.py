@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -117,14 +117,14 @@ class CompiledTransformer:
         report: On the example's images; None where there was no example to run on.
     """
 
-    arrays: dict[str, np.ndarray]
+    arrays: dict[str, np.ndarray] = field(repr=False)
     arguments: dict[str, Any]
     format: str
     dtype: str
-    plan: Plan
+    plan: Plan = field(repr=False)
     constants: Constants
     channels_first: bool
-    timm: dict[str, np.ndarray]
+    timm: dict[str, np.ndarray] = field(repr=False)
     for_training: bool = False
     report: Report | None = None
 

@@ -30,7 +30,7 @@ CERTIFIES = (
     "with attention that may depend on the kernel"
 )
 BLOCK_SIZES = ("kernel_size", "patch_size", "in_channels", "out_channels", "dilation")
-NEARER = "; see S.width (4), S.overlap"
+NEARER = "; nearer: S.width (4), S.overlap"
 MIN_WIDTH = 80  # columns of a table
 
 
@@ -260,13 +260,14 @@ def _print_counts(counts: "HeadCounts") -> None:
         if one.necessary < one.sufficient
     ]
     if open_:
-        plain.print(f"Open: whether fewer than {' or '.join(open_)} do for every kernel.")
+        plain.print(f"Open: whether fewer than {' or '.join(open_)} always suffice.")
     if counts.limit.sufficient.claim == "S.width":
         plain.print(
             "Maps like 1/ε cost a limit of S.kernel half of its digits (S.price); here it is open."
         )
     plain.print(
-        "limit: scores may tend to infinity; exact: finite scores. All conditions: --json FILE."
+        "limit: scores may tend to infinity; exact: finite scores, as in use. "
+        "All conditions: --json FILE."
     )
     plain.print(
         "proved: for all sizes, by the claim's proof; the ledger says what of it is in Coq."

@@ -19,7 +19,7 @@ def test_heads_prints_the_numbers_and_their_claims(convattn_command, tmp_path):
     assert "20  S.headdim" in lines["limit: necessary with bounded value maps"]
     assert "20  S.headdim" in lines["limit: sufficient with bounded value maps"]
     assert "28  S.width" in lines["exact: sufficient"]
-    said = "see S.width (4), S.overlap"
+    said = "nearer: S.width (4), S.overlap"
     assert f"Open: whether fewer than 16 (limit; {said}) or 28 (exact)" in done.out
     assert "All conditions: --json FILE." in done.out
     after = done.out[done.out.index("coordinates share the heads") :].splitlines()[1:]
