@@ -140,6 +140,11 @@ def fast_gradients(run: Run) -> str:
     return gradients_within("shift", layer, crop, cotangent)
 
 
+def fixed_weight(tap: int, far: int, pole: int, keys: int) -> fmpq:
+    """u/(c + vN) of a head, with c = v·pole."""
+    return fmpq(tap, far * (pole + keys))
+
+
 def fixed_at_many_sizes(run: Run) -> str:
     """One tap by H heads with fixed biases and values: they can meet H numbers of keys, no others.
 
@@ -152,9 +157,8 @@ def fixed_at_many_sizes(run: Run) -> str:
         tap, far = (rng.integers(1, 20, heads).tolist() for _ in range(2))
         poles = rng.permutation(20)[:heads].tolist()  # distinct, so that values can be solved for
 
-        triples = list(zip(tap, far, poles, strict=True))
         weights = {
-            side**2: [fmpq(one, beyond * (pole + side**2)) for one, beyond, pole in triples]
+            side**2: [fixed_weight(*head, side**2) for head in zip(tap, far, poles, strict=True)]
             for side in range(9, 60)
         }
         sizes = list(weights)[:heads]

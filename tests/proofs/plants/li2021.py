@@ -103,6 +103,7 @@ PLANTS = [
     ),
     ("fewer", "two heads on pixels", "ledger.evidence.exact_convolution", scaled(2)),
     ("fewer", "pixels against patches", "bounds.flattened_kernel.exact_rank", one_more),
+    ("fewer", "heads in both regimes", "said", always("fewer")),
     ("encodings", "T5's buckets", "FURTHEST", replaced_by(256)),
     ("encodings", "heads of T5", "BUCKETS", replaced_by(64)),
     ("encodings", "nine offsets", "BUCKETS", replaced_by(512)),

@@ -44,6 +44,10 @@ def leads_of_neighbours(original):
     return lambda points, count: original(points[:, :count] if count > 1 else points, count)
 
 
+def keys_not_counted(original):
+    return lambda tap, far, pole, keys: original(tap, far, pole, keys % 2)
+
+
 def pinched(original):
     """The second corner is nearer to the first one."""
 
@@ -62,6 +66,7 @@ ONE_TOO_FEW = (("float16", 11, 45),)
 PLANTS = [
     ("finite", "means on the bare grid", f"{REGIMES}.finite_construction", no_uniform_head),
     ("finite", "fast back end", SHIFT, uniform_head_twice),
+    ("finite", "fixed biases and maps", "fixed_weight", keys_not_counted),
     ("finite", "gradients of the fast back end", SHIFT, heads_that_do_not_learn),
     ("dp1", "the layer in fractions", "bases", one_among_them),
     ("dp1", "the layer in fractions", "bases", one_twice),
