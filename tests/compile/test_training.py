@@ -33,7 +33,7 @@ def compiled():
 def left_of_sharpness(transformer, constants):
     """The share of S that LayerNorm leaves before every attention, on the images."""
     held = StoredValues(transformer.plan, constants, transformer.streams(images()))
-    largest = max(held.largest_deviation(stream) for stream in held.before)
+    largest = max(held.deviation(stream).max() for stream in held.before)
     return 1 - largest * transformer.plan.largest_ratio
 
 

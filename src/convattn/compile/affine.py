@@ -93,6 +93,12 @@ class Affine:
                 count += len(matrix) + points
         return count
 
+    @property
+    def tap_sums(self) -> np.ndarray:
+        """Σ|M| of each channel, over all that is read."""
+        taps = [matrix for own in self.terms.values() for matrix in own.values()]
+        return sum((np.abs(matrix).sum(0) for matrix in taps), np.zeros(self.channels))
+
     def of_matrices(self, change: Callable[[np.ndarray], np.ndarray]) -> "Affine":
         """With each matrix changed, such as to its absolute values."""
         return self._each(self.channels, change)

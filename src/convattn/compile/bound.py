@@ -106,12 +106,15 @@ class _Arising(NamedTuple):
 
 def derived_bound(
     plan: Plan, constants: Constants, images: np.ndarray, streams: Streams
-) -> tuple[Bound, np.ndarray]:
-    """The bound on how far a run of the transformer is from the network in float64; its logits.
+) -> tuple[Bound, np.ndarray, float]:
+    """The bound on how far a run of the transformer is from the network in float64.
 
     Args:
         images: `[batch, rows, columns, channels]`.
         streams: Of the run on them.
+
+    Returns:
+        The bound, the network's logits, and √Σ x² of the values in any token of the run.
     """
     network, run = plan.network, _Run(plan, constants, streams)
     exact = node_values(network, images)
@@ -120,7 +123,8 @@ def derived_bound(
     for node in network.nodes:
         arising.append(run.arising(node, stored, exact))
         stored[node.value] = run.after(node.value)
-    return _carried(run, stored, exact, arising), affine_values(network.logits, exact)
+    bound = _carried(run, stored, exact, arising)
+    return bound, affine_values(network.logits, exact), run.largest()
 
 
 class _Run(StoredValues):
@@ -138,18 +142,15 @@ class _Run(StoredValues):
         own = [n for n, block in enumerate(self.plan.blocks) if block.node is node]
         between = self.between[own[-1]]
         computed, held = affine_values(node.affine, exact), self.read(node.value, between)
-        attention = {
-            value: np.max([self.deviation(value.lattice, self.before[n]) for n in own], axis=0)
-            for value, _ in node.affine.terms
-        }
-        a = self._of_attention(node, own, stored, exact)
+        deviation = np.max([self.deviation(self.before[n]) for n in own], axis=0)
+        attention = {v: self.at_points(v.lattice, deviation) for v, _ in node.affine.terms}
+        a = self._of_attention(node, own, stored, exact, float(deviation.max()))
         if len(own) > 1:
             moved = {value: share * stored.get(value, 1.0) for value, share in attention.items()}
-            sizes = absolute_values(node.affine, stored)
             by_factor = absolute_values(node.affine, moved)
-            a = _Part(a.construction + by_factor, a.rounding + self.common * sizes)
-            attention = {}
-        inside = self.deviation(node.value.lattice, between)
+            rounding = self.common * absolute_values(node.affine, stored)
+            a, attention = _Part(a.construction + by_factor, a.rounding + rounding), {}
+        inside = self.at_points(node.value.lattice, self.deviation(between))
         moved_by_units, e = self._of_units(node.units, computed, held, inside, self.mean(between))
         slope = secant(node.units, computed, held)
         return _Arising(slope, attention, inside, moved_by_units, a, e)
@@ -160,12 +161,16 @@ class _Run(StoredValues):
         own: list[int],
         stored: dict[Value, np.ndarray],
         exact: dict[Value, np.ndarray],
+        deviation: float,
     ) -> _Part:
-        """What attention in a node's blocks adds to each number, but for the factor of a token."""
+        """What attention in a node's blocks adds to each number, but for the factor of a token.
+
+        Args:
+            deviation: The largest η of any token.
+        """
         befores = [self.before[n] for n in own]
         heads = [head for n in own for head in self.plan.blocks[n].heads]
         tokens, unit = befores[0].shape[1], self.unit
-        deviation = max(self.largest_deviation(x) for x in befores)
         mean = max(self.mean(x) for x in befores)
         share = min(tokens * self._leak(deviation, mean), 1.0)
         leak = 2 * share * sum(self._passed(n) for n in own)
@@ -287,9 +292,8 @@ def _carried(
     sizes = absolute_values(network.logits, stored).T.ravel()
     reads = 2 * sum(value.channels for value, _ in network.logits.terms)
     count = reads + run.plan.width + 8 + _OTHER_ROUNDINGS
-    taps = [matrix for own in network.logits.terms.values() for matrix in own.values()]
-    read = np.repeat(sum(np.abs(matrix).sum(0) for matrix in taps), batch) * run.mean(run.last)
-    construction += repeated(run.deviation(None, run.last))[..., 0] * sizes
+    read = np.repeat(network.logits.tap_sums, batch) * run.mean(run.last)
+    construction += repeated(run.at_points(None, run.deviation(run.last)))[..., 0] * sizes
     rounding += gamma(count, run.unit) * sizes + gamma(reads + _READ, run.unit) * read
     evaluated = gamma(network.logits.products + 8, unit_roundoff(np.float64))
     rounding += evaluated * absolute_values(network.logits, exact).T.ravel()

@@ -164,11 +164,10 @@ class _Run:
 
     def _read(self, affine: Affine, factor: float, rounding: float) -> np.ndarray:
         """|M|ẽ + ((1 + ω)(1 + γ_k) - 1)|M|(a + ẽ) + γ_k μ Σ|M|."""
-        ones = {value: np.ones(value.channels) for value, _ in affine.terms}
         sizes = absolute_values(affine, self.box.sizes(self.error))
         grown = factor + rounding + factor * rounding
         error = absolute_values(affine, self.error, constants=False) + grown * sizes
-        return error + rounding * self.mean * of_all_taps(affine, ones) + UNDERFLOW
+        return error + rounding * self.mean * affine.tap_sums + UNDERFLOW
 
     def _add(self, node: Node, blocks: list[Block]) -> None:
         """B and ẽ of a node's value."""
@@ -211,8 +210,7 @@ class _Run:
 
         self.error[value] = after_units(error, low, high)
         zero = np.zeros(value.channels)
-        inside = {v: np.ones(v.channels) for v, _ in node.affine.terms}
-        at_class = rounding * self.mean * of_all_taps(node.affine, inside) + beyond + of_all
+        at_class = rounding * self.mean * node.affine.tap_sums + beyond + of_all
         self.outside[value] = after_units(at_class + UNDERFLOW, zero, zero)
         at_zero = float(units.call(np.zeros(1))[0])
         mapped = np.maximum(units.lipschitz, 1.0) * grown + abs(at_zero) + deviation

@@ -126,19 +126,18 @@ def to_vision_transformer(
         )
     images = example[-1]
     concrete = not isinstance(images, jax.ShapeDtypeStruct)
-    own = EPSILON[format] if epsilon is None else epsilon
 
-    def compiled(chosen: Constants) -> CompiledTransformer:
-        arrays = Builder(plan, chosen, for_training=for_training).arrays()
-        timm = _narrowed(arrays, chosen, dtype)
-        arguments = constructor_arguments(plan, chosen.epsilon, format)
+    def compiled(own: Constants) -> CompiledTransformer:
+        arrays = Builder(plan, own, for_training=for_training).arrays()
+        timm = _narrowed(arrays, own, dtype)
+        arguments = constructor_arguments(plan, own.epsilon, format)
         transformer = CompiledTransformer(
             named_arrays(timm, format),
             arguments,
             format,
             dtype,
             plan,
-            chosen,
+            own,
             first,
             timm,
             for_training,
@@ -150,19 +149,18 @@ def to_vision_transformer(
 
     if constants is not None:
         return compiled(constants)
-    largest, typical = _ASSUMED, 1.0
-    if concrete:
-        rows = np.asarray(rows_first(images, first))
-        largest, typical = _sizes(plan.network, node_values(plan.network, rows))
+    epsilon = EPSILON[format] if epsilon is None else epsilon
+    values = node_values(plan.network, np.asarray(rows_first(images, first))) if concrete else {}
 
-    def chosen(largest: float) -> Constants:
+    def constants_for(largest: float) -> Constants:
         if for_training:
-            return Constants.for_training(plan, own, largest, typical)
-        return Constants.of(dtype, own, largest)
+            return Constants.for_training(plan, epsilon, largest, _typical(plan.network, values))
+        return Constants.of(dtype, epsilon, largest)
 
-    transformer = compiled(chosen(largest))
+    largest = _largest(values) if concrete else _ASSUMED
+    transformer = compiled(constants_for(largest))
     if transformer.report is not None and transformer.report.largest_token > _MARGIN * largest:
-        return compiled(chosen(transformer.report.largest_token))
+        return compiled(constants_for(transformer.report.largest_token))
     return transformer
 
 
@@ -322,13 +320,17 @@ def _plan(
     return plan
 
 
-def _sizes(network: Network, values: Mapping[Value, np.ndarray]) -> tuple[float, float]:
-    """√Σ x² of a token, each value at its largest; what functions with bends are applied to.
+def _largest(values: Mapping[Value, np.ndarray]) -> float:
+    """√Σ x² of a token, each value at its largest.
 
     Tokens that hold no point of a value's lattice are left out: only a run says what they hold.
     """
     phases = {value: 1 if value.lattice is None else value.lattice.phases for value in values}
     squares = sum(phases[value] * (held**2).sum(-1).max() for value, held in values.items())
-    bent = [affine_values(n.affine, values) for n in network.nodes if n.units.bends]
-    typical = min((np.sqrt((numbers**2).mean()) for numbers in bent), default=1.0)
-    return float(np.sqrt(squares)), float(typical)
+    return float(np.sqrt(squares))
+
+
+def _typical(network: Network, values: Mapping[Value, np.ndarray]) -> float:
+    """The smallest of the nodes' root mean squares of what functions with bends are applied to."""
+    bent = [affine_values(node.affine, values) for node in network.nodes if node.units.bends]
+    return min((float(np.sqrt((numbers**2).mean())) for numbers in bent), default=1.0)

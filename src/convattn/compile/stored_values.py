@@ -40,10 +40,9 @@ class StoredValues:
         numbers = (wide[..., channels] - wide[..., self.half + channels]) / 2
         return self.points(value.lattice, numbers, value.channels)
 
-    def deviation(self, lattice: Lattice | None, stream: Any) -> np.ndarray:
-        """η at the points of a lattice."""
-        share = self._shares(stream)
-        return self.points(lattice, share.repeat(1 if lattice is None else lattice.phases, -1), 1)
+    def at_points(self, lattice: Lattice | None, tokens: np.ndarray) -> np.ndarray:
+        """One number of each token, `[batch, tokens, 1]`, at the points of a lattice."""
+        return self.points(lattice, tokens.repeat(1 if lattice is None else lattice.phases, -1), 1)
 
     def _squares(self, stream: Any) -> np.ndarray:
         """Σ x² of the values in each token, `[batch, tokens, 1]`."""
@@ -51,8 +50,8 @@ class StoredValues:
         numbers = wide[..., first : self.half] - wide[..., self.half + first : 2 * self.half]
         return (numbers**2).sum(-1, keepdims=True) / 4
 
-    def _shares(self, stream: Any) -> np.ndarray:
-        """η of each token, `[batch, tokens, 1]`."""
+    def deviation(self, stream: Any) -> np.ndarray:
+        """η of each token, `[batch, tokens, 1]`, also of those that hold no point."""
         constants = self.constants
         square = 2 * (constants.norm**2 + constants.epsilon * self.plan.width / 2)
         return self._squares(stream) / square
@@ -61,10 +60,6 @@ class StoredValues:
         """√Σ x² of the values in any token of the run."""
         streams = [*self.before, *self.between, self.last]
         return float(np.sqrt(max(self._squares(stream).max() for stream in streams)))
-
-    def largest_deviation(self, stream: Any) -> float:
-        """The largest η of any token, also of those that hold no point."""
-        return float(self._shares(stream).max())
 
     def mean(self, stream: Any) -> float:
         """μ: at most what LayerNorm subtracts from the numbers of any token.

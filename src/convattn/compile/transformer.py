@@ -163,12 +163,13 @@ class CompiledTransformer:
             )
         rows = np.asarray(rows_first(images, self.channels_first)).astype(self.dtype)
         count = max(_AT_ONCE // (size.blocks * size.tokens * size.width), 1)
-        parts, largest_token = [], 0.0
+        parts, largest = [], []
         for start in range(0, len(rows), count):
             streams = self._streams(rows[start : start + count])
-            held = StoredValues(self.plan, self.constants, streams)
-            largest_token = max(largest_token, held.largest())
-            bound, exact = derived_bound(self.plan, self.constants, rows[start:][:count], streams)
+            bound, exact, held = derived_bound(
+                self.plan, self.constants, rows[start:][:count], streams
+            )
+            largest.append(held)
             logits = np.asarray(streams.logits, np.float64)
             parts.append((logits, exact, bound.construction, bound.rounding))
         logits, exact, *both = map(np.concatenate, zip(*parts, strict=True))
@@ -183,7 +184,7 @@ class CompiledTransformer:
             ratio=float((bound.total[apart > 0] / apart[apart > 0]).min(initial=np.inf)),
             within=bool((apart <= bound.total).all()),
             dtype=self.dtype,
-            largest_token=largest_token,
+            largest_token=max(largest),
             for_training=self.for_training,
         )
 
