@@ -111,7 +111,7 @@ def render_errata(proofs: Sequence[Proof]) -> str:
     parts = [_ERRATA]
     for paper, group in groupby(loaded(proofs), lambda entry: entry[0].paper):
         rows = [
-            [*map(_cell, (item.where, item.printed, item.correction)), ", ".join(map(_link, ids))]
+            [*map(_cell, (item.where, item.printed, item.correction)), ", ".join(map(link, ids))]
             for claim, statement, _ in group
             for item in statement.errata
             for ids in [(claim.id, *item.further)]
@@ -150,17 +150,17 @@ def loaded(proofs: Sequence[Proof]) -> list[tuple[Claim, Statement, str]]:
     return entries
 
 
-def _link(claim: str) -> str:
-    return f"[{claim}](ledger.md#{claim.lower().replace('.', '')})"
+def link(claim: str, page: str = "ledger.md") -> str:
+    """A link to the section of a claim in the ledger, from another page or from this one ("")."""
+    return f"[{claim}]({page}#{claim.lower().replace('.', '')})"
 
 
 def _summary(entries: Sequence[tuple[Claim, Statement, str]]) -> str:
     """What each row is about, and the strongest evidence for it."""
     lines = ["| claim | shown by |", "|---|---|"]
     for claim, statement, _ in entries:
-        anchor = claim.id.lower().replace(".", "")
         title = _cell(statement.title.removeprefix(f"{claim.id}: ").rstrip("."))
-        lines.append(f"| [{claim.id}](#{anchor}) {title}: *{claim.verdict}* | {levels_of(claim)} |")
+        lines.append(f"| {link(claim.id, '')} {title}: *{claim.verdict}* | {levels_of(claim)} |")
     return "\n".join(lines) + "\n"
 
 

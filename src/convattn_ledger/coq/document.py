@@ -12,6 +12,7 @@ from convattn_ledger.coq.rules import scan
 from convattn_ledger.coq.run import named_theorems
 from convattn_ledger.coq.sources import Project
 from convattn_ledger.discovery import Proof
+from convattn_ledger.document import link
 
 BEGIN = "<!-- table: convattn prove --table docs/proofs.md -->"
 END = "<!-- end of the table -->"
@@ -28,10 +29,7 @@ def render(project: Project, claims: Sequence[Proof]) -> str:
             raise ValueError(str(failures[0]))
         if theorem is not None:
             theorems.append(file)
-    rows = [
-        (f"[{claim}](ledger.md#{_anchor(claim)})", file)
-        for _, claim, file, _ in named_theorems(claims)
-    ]
+    rows = [(link(claim), file) for _, claim, file, _ in named_theorems(claims)]
     for claim, file in rows:
         if file not in theorems:
             raise ValueError(f"{claim} names {file}, which has no theorem")
@@ -105,7 +103,3 @@ def with_table(document: str, table: str) -> str:
         raise ValueError(f"the document must have the lines {BEGIN!r} and {END!r} once each")
     before, rest = document.split(BEGIN)
     return f"{before}{BEGIN}\n\n{table}\n{END}{rest.split(END)[1]}"
-
-
-def _anchor(claim: str) -> str:
-    return claim.lower().replace(".", "")
