@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 
@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from convattn_ledger.claim import Verdict
+from convattn_ledger.claim import Level, Verdict
 from convattn_ledger.discovery import PAPERS, Proof
 from convattn_ledger.runner import ClaimOutcome, EvidenceOutcome, Outcome
 
@@ -216,7 +216,7 @@ def summary(outcome: Outcome, left_out: int) -> Iterator[str]:
     results = Counter(claim.result for claim in outcome.claims)
     if results["fails"]:
         yield f"The evidence for {results['fails']} of {len(outcome.claims)} claims fails."
-    missing = Counter(
+    missing = level_counts(
         level
         for claim in outcome.claims
         if claim.result == "is incomplete"
@@ -224,10 +224,9 @@ def summary(outcome: Outcome, left_out: int) -> Iterator[str]:
         if passed is None
     )
     if missing:
-        counts = ", ".join(f"{level.name} ({missing[level]})" for level in sorted(missing)[::-1])
         yield (
             f"{'Nothing failed. ' if outcome.passed else ''}Levels not run here, or not in full, "
-            f"of {results['is incomplete']} of {len(outcome.claims)} claims: {counts}."
+            f"of {results['is incomplete']} of {len(outcome.claims)} claims: {missing}."
         )
     if left_out:
         yield f"{left_out} claims left out: they have no such evidence."
@@ -249,3 +248,13 @@ def summary(outcome: Outcome, left_out: int) -> Iterator[str]:
     evidence = ", ".join(f"{passed.count(value)} {word}" for word, value in _COUNTED)
     claims = "1 claim" if len(loaded) == 1 else f"{len(loaded)} claims"
     yield f"{claims}: {counted}; evidence: {evidence}"
+
+
+def level_counts(levels: Iterable[Level]) -> str:
+    """How often each level occurs, the strongest first.
+
+    >>> level_counts([Level.TESTED, Level.PROVED, Level.TESTED])
+    'PROVED (1), TESTED (2)'
+    """
+    counts = Counter(levels)
+    return ", ".join(f"{level.name} ({counts[level]})" for level in sorted(counts)[::-1])

@@ -2,13 +2,14 @@
 
 import re
 import shutil
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any
 
 from convattn_ledger.claim import Level
 from convattn_ledger.page.mathematics import anchor
+from convattn_ledger.report import level_counts
 from convattn_ledger.runner import Outcome
 
 FEW = 3  # so many claims are named at once; more, on demand
@@ -35,15 +36,14 @@ def _not_selected(outcome: Outcome, environment: Mapping[str, Any]) -> Iterator[
         yield "Other claims", f"left out by `{claims}`"
     if asked.get("left_out"):
         yield f"{asked['left_out']} claims", f"they have no evidence that `{evidence}` selects"
-    levels = Counter(
+    levels = level_counts(
         item.level
         for result in outcome.claims
         if result.selected.proof.claim is not None
         for item in set(result.selected.proof.claim.evidence) - set(result.selected.evidence)
     )
     if levels:
-        counts = ", ".join(f"{level.name} ({levels[level]})" for level in sorted(levels)[::-1])
-        yield f"Checks: {counts}", f"left out by `{evidence}`"
+        yield f"Checks: {levels}", f"left out by `{evidence}`"
 
 
 def _not_here(outcome: Outcome) -> Iterator[tuple[str, str]]:
