@@ -119,7 +119,7 @@ class Kernel:
         )
         return {name: full[0] for name, full in pairs if full}
 
-    def libraries(self) -> dict[str, Path]:
+    def libraries(self) -> list[Path]:
         """The compiled file of each library that these files load, directly or not.
 
         What is compiled under ``output/coq/`` is left out.
@@ -127,19 +127,14 @@ class Kernel:
         (answer,) = self.ask(self._required, ["Print Libraries"])
         names = re.findall(r"^  ([\w.]+)$", answer, re.MULTILINE)
         answers = self.ask(self._required, [f"Locate Library {name}" for name in names])
-        locations = {
-            name: re.search(r"loaded from file\s+(\S+)", answer)
-            for name, answer in zip(names, answers, strict=True)
-        }
-        if lost := sorted(name for name, location in locations.items() if location is None):
-            raise RuntimeError(f"the library {lost[0]} is loaded, but Coq does not say from where")
-        directories = {
-            name: Path(location[1]).resolve() for name, location in locations.items() if location
-        }
+        files = []
+        for name, answer in zip(names, answers, strict=True):
+            location = re.search(r"loaded from file\s+(\S+)", answer)
+            if location is None:
+                raise RuntimeError(f"the library {name} is loaded, but Coq does not say from where")
+            files.append(Path(location[1]).resolve())
         ours = (self._folder.parent / "coq").resolve()
-        return {
-            name: location for name, location in directories.items() if ours not in location.parents
-        }
+        return [file for file in files if ours not in file.parents]
 
     def _locate(self, tokens: Collection[str]) -> None:
         """Find what qualified names mean in full."""

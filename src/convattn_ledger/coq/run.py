@@ -176,7 +176,7 @@ def _ask(
     assumptions = {item.file: axioms_of for item, axioms_of in zip(theorems, axioms, strict=True)}
     for theorem in theorems:
         failures += judge(theorem.file, theorem.line, assumptions[theorem.file])
-    libraries, wrong = used(kernel.libraries().values())
+    libraries, wrong = used(kernel.libraries())
     lock = meanings(project, kernel, theorems, loaded, covers) | {"libraries": libraries}
     return assumptions, lock, [*failures, *wrong]
 
