@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from convattn.constructions.linear_map import layer_maps
 from convattn.encodings import (
     AxialRotaryEncoding,
     GaussianEncoding,
@@ -32,7 +31,7 @@ from convattn.encodings import (
     RotaryEncoding,
 )
 from convattn.encodings.layer import AttentionLayer
-from convattn.operators.arrays import promoted
+from convattn.networks.recovered_kernel import working_maps
 from convattn.operators.roundoff import unit_roundoff
 
 MAX_SCORES = 2**24  # scores that are looked at
@@ -129,11 +128,9 @@ def _relative_norm(
     layer: AttentionLayer, observed: list[int], sides: list[int]
 ) -> tuple[float, float]:
     """|R| at shifts beyond `observed` and within `sides`, relative to all, and its rounding."""
-    maps = layer_maps(layer, promoted(layer.dtype or np.float32, np.float32))
-    assert maps is not None
     number = math.prod(2 * side + 1 for side in sides)
     gains = layer.encoding.head_gains(number)
-    flat = np.asarray(maps, np.float64).reshape(layer.heads, -1)
+    flat = np.asarray(working_maps(layer), np.float64).reshape(layer.heads, -1)
     flat = flat * (1.0 if gains is None else np.asarray(gains, np.float64)[:, None])
     ranges = [np.arange(-side, side + 1) for side in sides]
     encoding: Any = layer.encoding

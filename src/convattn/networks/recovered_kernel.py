@@ -47,7 +47,7 @@ def recovered_kernel(
     >>> kernel.ravel().tolist(), float(uniform), float(rounded)
     ([0.0, 1.0, 2.0, 3.0, 4.0, 5.0], 0.0, 0.0)
     """
-    maps = _maps(layer)
+    maps = working_maps(layer)
     identity = jnp.eye(layer.heads, dtype=maps.dtype)[:, None, :]
     heads = replace(layer, value=None, output=identity)
     coefficients, _, _ = attention_to_conv(heads, tuple(kernel_size), image_size=image_size)
@@ -65,7 +65,7 @@ def uniform_part(
         kernel: The nearest one.
         image_size: From `recovery_size`.
     """
-    maps = _maps(layer)
+    maps = working_maps(layer)
     bare = replace(layer, padding=None)  # the last query then has a key that is far
     grid = bare.token_grid(image_size)
     rows = layer_weights(bare, grid, None).reshape(layer.heads, -1, grid.number_of_keys)
@@ -74,14 +74,13 @@ def uniform_part(
     uniform = jnp.linalg.norm(jnp.einsum("h,hio->io", weights, maps, precision=HIGHEST))
     terms = jnp.abs(weights) @ jnp.linalg.norm(maps.reshape(layer.heads, -1), axis=1)
     norm = jnp.linalg.norm(kernel) * math.prod(layer.output_patch_size) ** 0.5
-    terms = terms / jnp.where(norm > 0, norm, 1)
-    uniform = uniform / jnp.where(norm > 0, norm, 1)
+    norm = jnp.where(norm > 0, norm, 1)
+    terms, uniform = terms / norm, uniform / norm
     computed, stored = (
         4 * layer.heads * unit_roundoff(dtype) * terms
         for dtype in (maps.dtype, layer.dtype or jnp.float32)
     )
-    cancels = layer.is_exact_form
-    return jnp.where(uniform > computed, uniform, 0), stored if cancels else 0 * stored
+    return jnp.where(uniform > computed, uniform, 0), stored * layer.is_exact_form
 
 
 def another_size(
@@ -99,7 +98,8 @@ def another_size(
     return sides
 
 
-def _maps(layer: AttentionLayer) -> Array:
+def working_maps(layer: AttentionLayer) -> Array:
+    """The maps of the heads, in at least float32."""
     maps = layer_maps(layer, promoted(layer.dtype or jnp.float32, jnp.float32))
     assert maps is not None
     return maps

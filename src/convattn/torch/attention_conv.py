@@ -142,7 +142,7 @@ class AttentionConv(torch.nn.Module):
         self.upsampling = self._per_axis(upsampling)
         self.padding: Widths | str = self._widths_of(padding)
         self.padding_mode, self.backend, self.causal = padding_mode, backend, causal
-        reach = self.dilation[0] * (self.kernel_size[0] - 1)
+        reach = self._reach
         known = [((before, after),) for before, after in ((reach, 0), (0, 0), (reach, reach))]
         lays_zeros = padding_mode == "zeros" and self.upsampling == (1,)
         if causal and not (lays_zeros and self.padding in known):
@@ -294,10 +294,14 @@ class AttentionConv(torch.nn.Module):
         totals = [max(0, (-(-n // s) - 1) * s + d * (k - 1) + 1 - n) for n, k, s, d in sides]
         return tuple((total // 2, total - total // 2) for total in totals)
 
+    @property
+    def _reach(self) -> int:
+        """From the first tap of a sequence's kernel to its last, in tokens."""
+        return self.dilation[0] * (self.kernel_size[0] - 1)
+
     def _last(self, sizes: Sequence[int]) -> Tensor:
         """The last key that each query of a sequence reads."""
-        reach = self.dilation[0] * (self.kernel_size[0] - 1)
-        return torch.arange(sizes[0], device=self.output.device) * self.stride[0] + reach
+        return torch.arange(sizes[0], device=self.output.device) * self.stride[0] + self._reach
 
     def _without_lost(self, tokens: Tensor, sizes: Sequence[int]) -> tuple[Tensor, Tensor | None]:
         """Of a causal layer: zeros for what is not finite, and which outputs see any."""
@@ -359,8 +363,7 @@ class AttentionConv(torch.nn.Module):
 
         padding: Any = "SAME" if self.padding == SAME_XLA else self.padding
         if self.causal:
-            reach = self.dilation[0] * (self.kernel_size[0] - 1)
-            padding = "CAUSAL" if self.padding == ((reach, 0),) else None
+            padding = "CAUSAL" if self.padding == ((self._reach, 0),) else None
         elif self.padding_mode != "zeros" and any(map(any, self.padding)):
             centred = centred_padding(self.kernel_size, self.dilation).widths
             padding = _FILLS[self.padding_mode] if self.padding == centred else None
@@ -383,31 +386,33 @@ class AttentionConv(torch.nn.Module):
         encoding = replace(layer.encoding, values=scores, uniform_weight=uniform)
         return replace(layer, encoding=encoding, output=output)
 
+    def _softmax_terms(self, number_of_keys: int | Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The exponentials at the taps, that of every other key, and their sum over all keys."""
+        table = self.table(number_of_keys)
+        most = table.amax(1, keepdim=True).clamp(min=0)
+        raised, level = torch.exp(table - most), torch.exp(-most)
+        total = raised.sum(1, keepdim=True) + (number_of_keys - table.shape[1]) * level
+        return raised, level, total
+
     def _causal(self, tokens: Tensor, sizes: Sequence[int]) -> Tensor:
         """`[batch, heads, queries, in]`: slices, and the sum of the keys up to each query."""
         last = self._last(sizes)
-        table = self.table(last + 1)
-        most = table.amax(1, keepdim=True).clamp(min=0)
-        raised, level = torch.exp(table - most), torch.exp(-most)
-        total = raised.sum(1, keepdim=True) + (last + 1 - table.shape[1]) * level
+        raised, level, total = self._softmax_terms(last + 1)
         slices = tokens[..., self._key_indices(tokens.shape[2:], sizes, tokens.device)]
-        sums = tokens.cumsum(-1, dtype=table.dtype)[..., last]
-        attended = torch.einsum("htq,biqt->bhqi", (raised - level) / total, slices.to(table.dtype))
+        sums = tokens.cumsum(-1, dtype=raised.dtype)[..., last]
+        attended = torch.einsum("htq,biqt->bhqi", (raised - level) / total, slices.to(raised.dtype))
         attended = attended + torch.einsum("hq,biq->bhqi", (level / total)[:, 0], sums)
         return attended.to(tokens.dtype)
 
     def _shift(self, tokens: Tensor) -> Tensor:
         """Weighted shifts, and the sum of all tokens."""
         keys = math.prod(tokens.shape[2:])
-        table = self.table(keys)
-        most = table.amax(1, keepdim=True).clamp(min=0)
-        raised, level = torch.exp(table - most), torch.exp(-most)
-        total = raised.sum(1, keepdim=True) + (keys - table.shape[1]) * level
-        maps = self.output.to(table.dtype)
+        raised, level, total = self._softmax_terms(keys)
+        maps = self.output.to(raised.dtype)
         kernel = torch.einsum("ht,hio->oit", (raised - level) / total, maps)
         # Of the mean, as the sum of an image is beyond float16, which autocast multiplies in.
         everywhere = torch.einsum("h,hio->io", (keys * level / total)[:, 0], maps)
-        means = tokens.flatten(2).mean(-1, dtype=table.dtype).unflatten(1, (self.groups, -1))
+        means = tokens.flatten(2).mean(-1, dtype=raised.dtype).unflatten(1, (self.groups, -1))
         split = everywhere.unflatten(1, (self.groups, -1))
         uniform = torch.einsum("bgi,igo->bgo", means, split).flatten(1)
         shifted = CONVOLUTIONS[self.axes](

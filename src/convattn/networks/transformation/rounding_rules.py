@@ -105,9 +105,7 @@ def rounding(equation: Any, values: Sequence[Any], result: Any) -> np.ndarray | 
     if not jnp.issubdtype(result.dtype, jnp.floating):
         return 0.0
     unit = unit_roundoff(result.dtype)
-    finite = np.isfinite(
-        to_float64(result)
-    )  # elsewhere the runs agree, or their difference says so
+    finite = np.isfinite(to_float64(result))  # else the runs agree, or their difference says so
     if name in _SUMS:
         chosen_by = values[1:] if name == "select_and_scatter_add" else ()
         sizes = [np.abs(np.asarray(value)) if is_float(value) else value for value in values]

@@ -5,7 +5,7 @@ by these or by their numbers, and norms of a kernel by standing below its own na
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -45,7 +45,8 @@ def in_another_tree(
             rivals = [
                 rival
                 for rival, other in others.items()
-                if rival not in masks and not _is_of_other_tree(rival)
+                if rival not in masks
+                if not _has_part(path_of(rival), _MASK, ADAPTER, _OF_TRAINING)
                 if other.shape == weight.shape
                 or (name not in masks and other.ndim > 1)
                 or not other.size  # it cannot be computed
@@ -72,25 +73,24 @@ def _may_be_of(kernel: str, name: str) -> bool:
     return path[-1:] != own[-1:] or path[-2:] == own[-2:]
 
 
-def _is_of_other_tree(name: str) -> bool:
-    return any(
-        word.fullmatch(part) for part in path_of(name) for word in (_MASK, ADAPTER, _OF_TRAINING)
-    )
+def _has_part(path: Iterable[str], *kinds: re.Pattern[str]) -> bool:
+    """Whether a part of the path is of one of these kinds."""
+    return any(kind.fullmatch(part) for part in path for kind in kinds)
 
 
 def _is_named_beside(kernel: str, weight: np.ndarray, name: str, array: np.ndarray) -> bool:
     """Whether a name says that it belongs to the kernel, as a mask, an adapter or a part of it."""
     path, tail = path_of(bare(name)), path_of(bare(kernel))[-2:]
-    if any(_OF_TRAINING.fullmatch(part) for part in path) or SLOT.fullmatch("/".join(path[-2:])):
+    if _has_part(path, _OF_TRAINING) or SLOT.fullmatch("/".join(path[-2:])):
         return False
     if path[-len(tail) - 1 : -1] == tail and len(path) > len(tail):
         return True
-    if array.size == weight.size and any(_MASK.fullmatch(part) for part in path):
+    if array.size == weight.size and _has_part(path, _MASK):
         changes = array.shape != weight.shape or weight[array != 1].any()
         above, *module = path_of(bare(kernel))[:-1] or ("",)
         words = _words("/".join(module) or above)
         return bool(changes) and is_subsequence(words, _words(name))
-    is_adapter = any(ADAPTER.fullmatch(part) for part in path)
+    is_adapter = _has_part(path, ADAPTER)
     return is_adapter and len(tail) == 2 and is_subsequence(_words(tail[0]), _words(name))
 
 

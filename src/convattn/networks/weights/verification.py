@@ -195,16 +195,20 @@ def _random_case(
     options: Mapping[str, Any],
 ) -> tuple[np.ndarray, np.ndarray]:
     """A random image in the dtype, and its convolution in float64."""
-    shape = (1, *image_size, kernel.shape[-2] * options["groups"])
-    pixels = np.random.default_rng(seed).integers(
-        -_LARGEST_PIXEL, _LARGEST_PIXEL, shape, endpoint=True
-    )
+    pixels = _random_pixels((1, *image_size, kernel.shape[-2] * options["groups"]), seed)
     with jax.enable_x64(True):
         operands = [
             None if operand is None else operand.astype(np.float64) for operand in (kernel, bias)
         ]
         expected = np.asarray(conv(pixels.astype(np.float64), *operands, **options))
     return np.asarray(jnp.asarray(pixels, dtype)), expected
+
+
+def _random_pixels(shape: tuple[int, ...], seed: int) -> np.ndarray:
+    """Integers, exact in every format."""
+    return np.random.default_rng(seed).integers(
+        -_LARGEST_PIXEL, _LARGEST_PIXEL, shape, endpoint=True
+    )
 
 
 def _own_rounding(kernel: np.ndarray, size: np.ndarray) -> np.ndarray:
@@ -270,9 +274,7 @@ def on_large_image(
     True
     """
     layer = replace(layer, bias=None)
-    pixels = np.random.default_rng(0).integers(
-        -_LARGEST_PIXEL, _LARGEST_PIXEL, (1, *image_size, kernel.shape[-2]), endpoint=True
-    )
+    pixels = _random_pixels((1, *image_size, kernel.shape[-2]), 0)
     images = jnp.asarray(pixels, maps_dtype(layer))
     result = np.asarray(apply_attention(layer, images)).astype(np.float64)
     expected = _convolved(layer, pixels, kernel)
