@@ -110,15 +110,14 @@ def known_values(
     values = node_values(network, images)
     slopes = _slopes(network, values)
     fields, read = _fields(network), points_read(network)
-    first = _jacobians(network, {value: slope[:1] for value, slope in slopes.items()}, 1)
-    every = _jacobians(network, slopes, len(images))
+    jacobians = _jacobians(network, slopes, len(images))
     blocks = {block.node.value: number for number, block in enumerate(plan.blocks, 1)}
     known = []
     for node in network.nodes:
         value = node.value
-        is_last = node is network.nodes[-1]
+        kept = len(images) if node is network.nodes[-1] else 1
         needed = np.flatnonzero(np.asarray(_by_token(value, read[value][None])).any((0, -1)))
-        jacobian = _by_token(value, (every if is_last else first)[value])[..., needed, :]
+        jacobian = _by_pixel(network, _by_token(value, jacobians[value]))[:kept, needed]
         field = np.asarray(_by_token(value, fields[value]).any(-1))[:, needed]
         known.append(
             KnownValue(
@@ -128,7 +127,7 @@ def known_values(
                 plan.channels.get(value, np.zeros(0, int)),
                 _by_token(value, values[value])[:, needed],
                 field.T.reshape(len(needed), *network.image_size),
-                _by_pixel(network, jacobian),
+                jacobian,
             )
         )
     return known
