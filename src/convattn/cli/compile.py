@@ -2,7 +2,7 @@
 
 import sys
 import time
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -22,6 +22,7 @@ from convattn.cli.running import (
     Json,
     Sizes,
     UsageError,
+    changed_options,
     option,
     require_seed,
     say,
@@ -138,11 +139,8 @@ class Compile:
         if not name:
             raise UsageError("--suite got '', but expected a directory; name one: build/suite")
         directory = Path(name)
-        own = ("suite", "json")
-        for each in fields(self):
-            assert each.default is not MISSING
-            if each.name not in own and getattr(self, each.name) != each.default:
-                other = "NETWORK" if each.name == "network" else f"--{each.name.replace('_', '-')}"
+        for other in changed_options(self):
+            if other not in ("--suite", "--json"):
                 raise UsageError(f"--suite takes its own networks, and no {other}; leave it out")
         require_outside(self.json, "--json", directory, "--suite")
         require_outputs({"--json": self.json}, {})
