@@ -92,15 +92,13 @@ def _compare(args: Arguments) -> int:
     rates = chosen_rates(read_results(folders[0], digests[0]), tried)
     for name, rate in rates.items():
         out.print(describe_rate(name, rate, trials.LEARNING_RATES[name]))
-    for index, images in enumerate((trials.SLICE_IMAGES, trials.CIFAR_IMAGES)):
-        compared = trials.comparison(rates, images)
-        if not finished(compared, index):
-            return SUCCESS
+    sizes = (trials.SLICE_IMAGES, trials.CIFAR_IMAGES)
+    compared = [trials.comparison(rates, images) for images in sizes]
+    if not all(finished(runs, index) for index, runs in enumerate(compared)):
+        return SUCCESS
     reported = [
-        _report(trials.comparison(rates, images), folder, digest, out)
-        for folder, digest, images in zip(
-            folders, digests, (trials.SLICE_IMAGES, trials.CIFAR_IMAGES), strict=True
-        )
+        _report(runs, folder, digest, out)
+        for runs, folder, digest in zip(compared, folders, digests, strict=True)
     ]
     if not any(reported):
         raise ValueError(f"{args.output_dir} holds no results yet; give --data to make them")
