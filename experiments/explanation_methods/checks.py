@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from explanation_methods.subjects import Subject, all_cases, recorded_attention, stream_after
+from explanation_methods.subjects import Subject, all_cases, recorded_attention, stored_value
 
 SHARPNESS = 128.0
 ROUNDED = 48  # parameters on a path
@@ -58,11 +58,7 @@ def _wrong_values(subject: Subject) -> list[str]:
     truth, wrong = subject.truth, []
     for name, after in subject.facts["values"].items():
         with torch.no_grad():
-            stream = stream_after(subject.model, truth["images"], after)
-        half, channels = stream.shape[-1] // 2, truth[f"{name}.channels"]
-        numbers = ((stream[..., channels] - stream[..., half + channels]) / 2)[
-            :, truth[f"{name}.tokens"]
-        ]
+            numbers = stored_value(subject, name, truth["images"])
         if not agree(numbers.numpy(), truth[name].numpy()):
             wrong.append(f"{subject.name}: {name} differs after block {after}")
     return wrong

@@ -133,14 +133,20 @@ def value_cases(subject: Subject, name: str) -> Cases:
     jacobian = truth[f"{name}.jacobian"][every, best]
 
     def outputs(images: Tensor) -> Tensor:
-        stream = stream_after(subject.model, images, after)[:, tokens]
-        half = stream.shape[-1] // 2
-        return ((stream[..., channels] - stream[..., half + channels]) / 2).flatten(1)
+        return stored_value(subject, name, images).flatten(1)
 
     target = Target(outputs, every * len(channels) + best, tokens)
     images = truth["images"][:1].expand(len(tokens), -1, -1, -1)
     field = truth[f"{name}.field"]
     return _cases(subject, f"tokens after block {after}", target, images, jacobian, field)
+
+
+def stored_value(subject: Subject, name: str, images: Tensor) -> Tensor:
+    """A value `[images, tokens, features]` as the tokens that store it hold it."""
+    truth, after = subject.truth, subject.facts["values"][name]
+    stream = stream_after(subject.model, images, after)[:, truth[f"{name}.tokens"]]
+    half, channels = stream.shape[-1] // 2, truth[f"{name}.channels"]
+    return (stream[..., channels] - stream[..., half + channels]) / 2
 
 
 def stream_after(model: Any, images: Tensor, blocks: int) -> Tensor:
@@ -183,9 +189,9 @@ def by_token(pixels: Tensor, patch_size: int) -> np.ndarray:
     >>> by_token(torch.tensor([[[[1.0, -2.0], [0.0, 4.0]]]]), 2).tolist()
     [[7.0]]
     """
-    held = pixels.detach().double().abs().sum(1).numpy()
-    cases, rows, columns = held.shape
-    parts = held.reshape(cases, rows // patch_size, patch_size, columns // patch_size, patch_size)
+    sums = pixels.detach().double().abs().sum(1).numpy()
+    cases, rows, columns = sums.shape
+    parts = sums.reshape(cases, rows // patch_size, patch_size, columns // patch_size, patch_size)
     return parts.sum((2, 4)).reshape(cases, -1)
 
 

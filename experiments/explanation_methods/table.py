@@ -36,11 +36,11 @@ def mean_over_models(numbers: Sequence[float]) -> Mean:
     >>> str(mean_over_models([0.5, 0.5]))
     '0.50 [0.50, 0.50]'
     """
-    held = np.array(numbers, float)
-    chosen = np.random.default_rng(SEED).integers(0, len(held), (SAMPLES, len(held)))
-    means = held[chosen].mean(axis=1)
+    values = np.array(numbers, float)
+    chosen = np.random.default_rng(SEED).integers(0, len(values), (SAMPLES, len(values)))
+    means = values[chosen].mean(axis=1)
     low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return Mean(float(held.mean()), float(low), float(high), len(held))
+    return Mean(float(values.mean()), float(low), float(high), len(values))
 
 
 def numbers_of(results: Sequence[Result], group: str, method: str, metric: str) -> list[float]:
@@ -179,11 +179,5 @@ def markdown(titles: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     | x | 1 |
     <BLANKLINE>
     """
-    lines = [titles, ["---", *["---:"] * (len(titles) - 1)], *rows]
-    return "\n".join(_line(line) for line in lines) + "\n"
-
-
-def _line(cells: Sequence[Any]) -> str:
-    if cells[0] == "---":
-        return "|" + "|".join(cells) + "|"
-    return "| " + " | ".join(map(str, cells)) + " |"
+    head, *body = (f"| {' | '.join(map(str, cells))} |" for cells in (titles, *rows))
+    return "\n".join([head, f"|---|{'---:|' * (len(titles) - 1)}", *body]) + "\n"
