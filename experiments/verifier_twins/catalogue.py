@@ -1,7 +1,7 @@
 """The twenty pairs: which network, which twin, which property."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from verifier_twins.networks import Network, blob, corners, drawn, edges
@@ -43,7 +43,7 @@ _ADDS: dict[str, Any] = {"adds_input": True}
 
 def _numbered(*pairs: Pair) -> tuple[Pair, ...]:
     return tuple(
-        Pair(**{**vars(pair), "name": f"{number:02d}-{pair.name}", "seed": number})
+        replace(pair, name=f"{number:02d}-{pair.name}", seed=number)
         for number, pair in enumerate(pairs, 1)
     )
 
