@@ -43,6 +43,12 @@ class Rows:
         ]
 
 
+def add_multiple(total: Form, factor: Fraction, form: Form) -> None:
+    """Add a multiple of a form to another, in place; nothing is added for a factor of 0."""
+    for place, weight in form.items() if factor else ():
+        total[place] = total.get(place, Fraction(0)) + factor * weight
+
+
 def layer_rows(layer: Layer, shape: tuple[int, int, int]) -> tuple[Rows, tuple[int, int, int]]:
     """A convolution before ReLU, by its definition; the shape of its result."""
     channels, rows, columns = shape
@@ -120,9 +126,7 @@ class Certified:
             for place, weight in form.items():
                 slope, shift = _relaxed(weight > 0, *ranges[place])
                 total += weight * (shift + slope * rows.shifts[place])
-                if slope:
-                    for source, own in rows.forms[place].items():
-                        before[source] = before.get(source, Fraction(0)) + weight * slope * own
+                add_multiple(before, weight * slope, rows.forms[place])
             form = before
         at_upper = [form.get(place, 0) < 0 for place in range(len(self.lower))]
         for place, weight in form.items():

@@ -10,7 +10,7 @@ from itertools import zip_longest
 
 import numpy as np
 
-from verifier_twins.exact import Certified, Form, Rows, logits
+from verifier_twins.exact import Certified, Form, Rows, add_multiple, logits
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,7 @@ def composed(rows: Rows, condition: Condition) -> tuple[Form, Fraction]:
     composition: Form = {}
     for output, weight in form.items():
         shift += weight * rows.shifts[output]
-        for place, own in rows.forms[output].items():
-            composition[place] = composition.get(place, Fraction(0)) + weight * own
+        add_multiple(composition, weight, rows.forms[output])
     return composition, shift
 
 
@@ -109,8 +108,7 @@ def _gradient(layers: Sequence[Rows], image: Sequence[Fraction], form: Form) -> 
         earlier: Form = {}
         for place, weight in form.items():
             if on[place]:
-                for source, own in rows.forms[place].items():
-                    earlier[source] = earlier.get(source, Fraction(0)) + weight * own
+                add_multiple(earlier, weight, rows.forms[place])
         form = earlier
     return form
 
@@ -132,9 +130,9 @@ def vnnlib(
     texts = []
     for head, names, logits_names in zip(declared, (old, new), outputs, strict=True):
         lines = [
-            f"(assert ({sign} {names[place]} {decimal(float(held[place[1:]]))}))\n"
+            f"(assert ({sign} {names[place]} {decimal(float(bound[place[1:]]))}))\n"
             for place in places
-            for sign, held in ((">=", lower), ("<=", upper))
+            for sign, bound in ((">=", lower), ("<=", upper))
         ]
         texts.append(head + "".join(lines) + _output(asked, logits_names))
     return texts[0], texts[1]
