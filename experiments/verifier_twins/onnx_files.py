@@ -96,7 +96,13 @@ def _fold(source: Path, target: Path) -> None:
 def _constants(graph: Any) -> dict[str, np.ndarray]:
     from onnx import numpy_helper
 
-    return {held.name: numpy_helper.to_array(held) for held in graph.initializer}
+    return {array.name: numpy_helper.to_array(array) for array in graph.initializer}
+
+
+def _attributes(node: Any) -> dict[str, Any]:
+    from onnx import helper
+
+    return {each.name: helper.get_attribute_value(each) for each in node.attribute}
 
 
 def _standard(node: Any, constants: dict[str, np.ndarray]) -> list[Any]:
@@ -104,8 +110,7 @@ def _standard(node: Any, constants: dict[str, np.ndarray]) -> list[Any]:
     from onnx import helper
 
     if node.op_type == "Conv":
-        own = {held.name: helper.get_attribute_value(held) for held in node.attribute}
-        own |= {"kernel_shape": constants[node.input[1]].shape[2:]}
+        own = _attributes(node) | {"kernel_shape": constants[node.input[1]].shape[2:]}
         own.pop("auto_pad", None)  # NOTSET: `pads` says it
         return [helper.make_node("Conv", node.input, node.output, **own)]
     if node.op_type == "Max":
@@ -158,9 +163,7 @@ def _with_biases(nodes: list[Any], graph: Any) -> list[Any]:
 
 def _is_plain(node: Any) -> bool:
     """Whether a node is a product of matrices as they are."""
-    from onnx import helper
-
-    own = {held.name: helper.get_attribute_value(held) for held in node.attribute}
+    own = _attributes(node)
     turned = own.get("transA", 0) or own.get("transB", 0)
     return node.op_type == "Gemm" and not turned and own.get("alpha", 1.0) == 1.0
 
@@ -201,7 +204,7 @@ def _reductions(model: Any) -> None:
     for number, node in enumerate(graph.node):
         if node.op_type not in ("ReduceSum", "ReduceMax"):
             continue
-        own = {held.name: helper.get_attribute_value(held) for held in node.attribute}
+        own = _attributes(node)
         axes = own.get("axes") or constants[node.input.pop()].tolist()
         axes = [axis if axis < 0 else axis - len(shapes[node.input[0]]) for axis in axes]
         del node.attribute[:]
@@ -219,8 +222,8 @@ def _shapes(model: Any) -> dict[str, tuple[int, ...]]:
 
     inferred = shape_inference.infer_shapes(model).graph
     return {
-        held.name: tuple(side.dim_value for side in held.type.tensor_type.shape.dim)
-        for held in (*inferred.value_info, *inferred.input)
+        array.name: tuple(side.dim_value for side in array.type.tensor_type.shape.dim)
+        for array in (*inferred.value_info, *inferred.input)
     }
 
 
@@ -255,12 +258,12 @@ def _rename(graph: Any) -> None:
     """Plain names, in the order of the file: those of tools count what they have written before."""
     names = {graph.input[0].name: INPUT, graph.output[0].name: OUTPUT}
     inputs = {name for node in graph.node for name in node.input}
-    constants = [held for held in graph.initializer if held.name in inputs]
+    constants = [array for array in graph.initializer if array.name in inputs]
     del graph.initializer[:]
     graph.initializer.extend(constants)
     del graph.value_info[:]
-    for number, held in enumerate(graph.initializer):
-        held.name = names.setdefault(held.name, f"c{number}")
+    for number, array in enumerate(graph.initializer):
+        array.name = names.setdefault(array.name, f"c{number}")
     for number, node in enumerate(graph.node):
         for place, name in enumerate(node.output):
             node.output[place] = names.setdefault(name, f"n{number}")

@@ -150,7 +150,7 @@ def run_verifiers(
             folders = []
             row = {"verifier": verifier.name, "pair": "", "network": "", "verdict": "not run"}
             row["message"] = problem or verifier.note
-            yield from _kept(done, results, row)
+            yield _kept(done, results, row)
         for folder in folders:
             for network in ("cnn", "twin"):
                 key = verifier.name, folder.name, network
@@ -158,7 +158,7 @@ def run_verifiers(
                 if done.get(key, {}).get("sha256") != own:
                     done.pop(key, None)
                 row = done.get(key) or _called(verifier, python, folder, network, seconds)
-                yield from _kept(done, results, row | {"sha256": own})
+                yield _kept(done, results, row | {"sha256": own})
 
 
 def read_rows(results: Path) -> list[dict[str, Any]]:
@@ -194,13 +194,14 @@ def _is_row(row: Any) -> bool:
     )
 
 
-def _kept(done: dict[Any, Any], results: Path, row: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _kept(done: dict[Any, Any], results: Path, row: dict[str, Any]) -> dict[str, Any]:
+    """The row; it is written if there is none of this call yet."""
     key = row["verifier"], row["pair"], row["network"]
     if key not in done:
         done[key] = row
         text = "".join(json.dumps(each) + "\n" for each in done.values())
         write_file(results, text.encode())
-    yield row
+    return row
 
 
 def _called(

@@ -183,8 +183,8 @@ def read_pair(folder: Path) -> dict[str, Any]:
     return parse_json(read_file(folder / "pair.json"))
 
 
-def _json(held: Any) -> bytes:
-    return (json.dumps(held, indent=1) + "\n").encode()
+def _json(content: Any) -> bytes:
+    return (json.dumps(content, indent=1) + "\n").encode()
 
 
 def _said(condition: Condition) -> str:
