@@ -78,11 +78,11 @@ def _compare(arguments: Arguments) -> int:
         )
     results = []
     for name in arguments.models or known:
-        wrong = problems(load_subject(arguments.suite, known[name]))
-        if wrong:
+        subject = load_subject(arguments.suite, known[name])
+        if wrong := problems(subject):
             print_lines([*wrong, "these files are not as their truth says; remove them"])
             return FAILED
-        result, is_kept = model_result(arguments.suite, known[name], arguments.output_dir)
+        result, is_kept = model_result(subject, arguments.suite, arguments.output_dir)
         out.print(f"{known[name]}: as its truth says; {'kept' if is_kept else 'explained'}")
         results.append(result)
     text = tables(results)

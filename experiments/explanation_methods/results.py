@@ -13,7 +13,7 @@ from convattn.files import parse_json, read_file, write_file
 from explanation_methods.distances import head_distances
 from explanation_methods.methods import METHODS, SEED, STEPS, VARIANTS, explain
 from explanation_methods.scores import Scores, score
-from explanation_methods.subjects import Cases, Subject, all_cases, load_subject
+from explanation_methods.subjects import Cases, Subject, all_cases
 
 METRICS = ("inside", "jacobian", "product")
 SHORTCUT = "22-shortcut"
@@ -21,20 +21,21 @@ DIGITS = 5
 Result = dict[str, Any]
 
 
-def model_result(suite: Path, name: str, output: Path) -> tuple[Result, bool]:
+def model_result(subject: Subject, suite: Path, output: Path) -> tuple[Result, bool]:
     """Explain a model of the suite, or read what is kept of it.
 
     Args:
-        suite: The folder of the suite.
-        name: `NN-name` of the model.
+        subject: The model.
+        suite: The folder of the suite, from which it was read.
         output: Where `models/NN-name.json` is kept.
 
     Returns:
         The result, and whether it was kept: of the same files, by the same settings.
 
     Raises:
-        ValueError: If a file of the suite or a kept result cannot be read.
+        ValueError: If a kept result cannot be read.
     """
+    name = subject.name
     path = output / "models" / f"{name}.json"
     settings = _settings(suite, name)
     if path.exists():
@@ -44,7 +45,7 @@ def model_result(suite: Path, name: str, output: Path) -> tuple[Result, bool]:
             raise ValueError(f"{path} is no result: {error}; remove it, and it is made") from error
         if isinstance(earlier, dict) and earlier.get("settings") == settings:
             return earlier, True
-    result = {"name": name, "settings": settings, **explained(load_subject(suite, name))}
+    result = {"name": name, "settings": settings, **explained(subject)}
     path.parent.mkdir(parents=True, exist_ok=True)
     write_file(path, compact(result))
     return result, False
