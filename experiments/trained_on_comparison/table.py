@@ -1,6 +1,5 @@
 """What the compiled networks were before training on, and what training on changed."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ def read_networks(folder: Path) -> dict[int, Mapping[str, Any]]:
             if record["schema"] != 1:
                 raise KeyError("schema")
             networks[int(record["seed"])] = record
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError) as error:
             raise ValueError(
                 f"{path} is no record of experiments/trained_on.py ({error}); remove it, and the "
                 "network is measured again"

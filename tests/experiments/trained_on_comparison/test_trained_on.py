@@ -97,7 +97,7 @@ def test_records_of_networks_are_read_and_damaged_ones_named(tmp_path):
     folder.mkdir()
     (folder / "3.json").write_text(json.dumps(record(3, 0.4)))
     assert read_networks(tmp_path) == {3: record(3, 0.4)}
-    for damaged in ("{", '{"schema": 2, "seed": 1}', "[]"):
+    for damaged in ("{", '{"schema": 2, "seed": 1}', "[]", "[" * 10**5, "9" * 10**5):
         (folder / "4.json").write_text(damaged)
         with pytest.raises(ValueError, match=r"4\.json is no record"):
             read_networks(tmp_path)
