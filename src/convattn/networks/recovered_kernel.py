@@ -80,7 +80,8 @@ def uniform_part(
         4 * layer.heads * unit_roundoff(dtype) * terms
         for dtype in (maps.dtype, layer.dtype or jnp.float32)
     )
-    return jnp.where(uniform > computed, uniform, 0), stored * layer.is_exact_form
+    rounded = stored if layer.is_exact_form else jnp.zeros_like(stored)
+    return jnp.where(uniform > computed, uniform, 0), rounded
 
 
 def another_size(
