@@ -33,6 +33,9 @@ The **levels** say how strong the evidence is for the statement as verified, str
 | TESTED | generated cases |
 | MEASURED | a number of one training run |
 
+*Covers* names the clauses of the statement that a piece shows; *quick* pieces are what
+`convattn verify --quick` runs; *assumes* is what is taken on trust.
+
 The **theorems** are in Coq. Every name leads, through [Proofs](proofs.md#the-definitions-to-read),
 to its definition; the ones that most statements use are:
 
