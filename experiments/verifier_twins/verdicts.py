@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from convattn.files import parse_json, read_file, shown, write_file
+from convattn.files import brief, parse_json, read_file, write_file
 from verifier_twins.onnx_files import digest, run_network
 
 ADAPTERS = Path(__file__).parents[1] / "verifier_adapters"
@@ -175,7 +175,7 @@ def read_rows(results: Path) -> list[dict[str, Any]]:
             row = None
         if not _is_row(row):
             raise ValueError(
-                f"line {number} of {results} is {shown(line.decode(errors='replace'), 60)}, but "
+                f"line {number} of {results} is {brief(line.decode(errors='replace'), 60)}, but "
                 "expected an object with the verifier, pair, network, verdict and message of a "
                 "call; remove the line, and the call is made again"
             )
@@ -227,7 +227,7 @@ def _called(
     except (ValueError, IndexError, KeyError, TypeError):
         return row | {"verdict": "error", "message": _last(error or output)}
     if verdict not in VERDICTS:
-        return row | {"verdict": "error", "message": f"the verdict {shown(verdict, 60)}"}
+        return row | {"verdict": "error", "message": f"the verdict {brief(verdict, 60)}"}
     row["verdict"], row["message"] = verdict, str(answer.get("message", ""))[:MESSAGE]
     row["wrong"] = row["verdict"] in DECIDED and row["verdict"] != pair["expected"]
     if image is not None:

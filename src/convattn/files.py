@@ -73,10 +73,10 @@ def _integer(text: str) -> int:
 SCRIPT_FOLLOWS = "convert it with this script:\n\n"  # the end of a message before its lines
 
 
-def shown(value: object, most: int = 200) -> str:
+def brief(value: object, most: int = 200) -> str:
     """What a message shows of something that a file holds: as Python writes it, cut if it is long.
 
-    >>> shown("ab"), shown("ab" * 200, 10)
+    >>> brief("ab"), brief("ab" * 200, 10)
     ("'ab'", "'ababababa… (402 characters)")
     """
     text = repr(value)

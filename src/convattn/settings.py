@@ -12,7 +12,7 @@ from pydantic import AfterValidator, ConfigDict, Field, ValidationError
 from pydantic.dataclasses import dataclass
 from pydantic_core import PydanticCustomError
 
-from convattn.files import shown
+from convattn.files import brief
 
 Class = TypeVar("Class")
 STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
@@ -95,7 +95,7 @@ def _explained(problem: Any) -> str:
     if kind.startswith("union_tag"):
         tag = problem["ctx"].get("tag")
         tags = problem["ctx"].get("expected_tags", "the name of a kind of model")
-        return f"{name}.kind={shown(tag)}, but expected {tags}"
+        return f"{name}.kind={brief(tag)}, but expected {tags}"
     if kind == "missing":
         return f"{name} is missing"
     expected = problem["msg"]
@@ -104,4 +104,4 @@ def _explained(problem: Any) -> str:
     for limit, words in LIMITS.items():
         if limit in problem.get("ctx", {}):
             expected = f"{words} {problem['ctx'][limit]:.12g}"
-    return f"{name or 'settings'}={shown(problem['input'])}, but expected {expected}"
+    return f"{name or 'settings'}={brief(problem['input'])}, but expected {expected}"

@@ -23,7 +23,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Self
 
 from convattn.data.cifar10_slice import DataIntegrityError
-from convattn.files import most_unpacked, shown
+from convattn.files import brief, most_unpacked
 
 MAX_TAR = 4 * 2**30  # bytes, decompressed
 MAX_FILES = 2_000_000
@@ -211,7 +211,7 @@ def _read_members(tar: tarfile.TarFile, unpacked: bytes) -> tuple[dict[str, byte
             if name:
                 files[name] = unpacked[start:end]
             continue
-        raise DataIntegrityError(f"the member {shown(member.name)} {problem}")
+        raise DataIntegrityError(f"the member {brief(member.name)} {problem}")
     return files, folders - {""}
 
 
@@ -242,7 +242,7 @@ class _Member(tarfile.TarInfo):
         start = file.tell()
         header = cls.frombuf(file.read(tarfile.BLOCKSIZE), archive.encoding, archive.errors)
         if header.type == tarfile.GNUTYPE_SPARSE:
-            raise DataIntegrityError(f"the member {shown(header.name)} is a sparse file")
+            raise DataIntegrityError(f"the member {brief(header.name)} is a sparse file")
         if header.type in _EXTENDED + _LONG:
             if not 0 <= header.size <= MAX_HEADER:
                 raise DataIntegrityError(f"a header claims {header.size:,} bytes")

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from convattn.files import read_file, shown
+from convattn.files import brief, read_file
 from convattn.networks.weights.files import WeightsFile, WeightsRefused, parse_weights
 from convattn.networks.weights.formats import read_safetensors
 from convattn.networks.weights.names import common_prefix, looks_like, prefixes_of
@@ -77,7 +77,7 @@ def _tensors_in(value: Any, name: str) -> State:
         if any(map(torch.is_tensor, value.values())):
             return {str(key): tensor for key, tensor in value.items() if torch.is_tensor(tensor)}
         raise WeightsRefused(
-            f"{name} holds {', '.join(map(shown, list(value)[:MAX_LISTED])) or 'nothing'}, but "
+            f"{name} holds {', '.join(map(brief, list(value)[:MAX_LISTED])) or 'nothing'}, but "
             f"expected tensors by name, or such a dictionary under {', '.join(_CONTAINERS)}; save "
             "model.state_dict() alone"
         )
@@ -138,7 +138,7 @@ def load_into(
     for key, tensor in arrays.items():
         if key in own and own[key].is_floating_point() and not tensor.is_floating_point():
             raise WeightsRefused(
-                f"{name}: {shown(key)} is of {tensor.dtype}, but expected {own[key].dtype}; of "
+                f"{name}: {brief(key)} is of {tensor.dtype}, but expected {own[key].dtype}; of "
                 "quantised weights save those that they stand for"
             )
     problems, differing = _problems(arrays, expected)
@@ -190,10 +190,10 @@ def _problems(
     }
     missing = [key for key in expected if key not in arrays and not key.endswith(_COUNTER)]
     unexpected = [key for key in arrays if key not in expected and not key.endswith(_COUNTER)]
-    problems = [f"{shown(key)} is missing" for key in missing]
-    problems += [f"{shown(key)} is unexpected" for key in unexpected]
+    problems = [f"{brief(key)} is missing" for key in missing]
+    problems += [f"{brief(key)} is unexpected" for key in unexpected]
     problems += [
-        f"{shown(key)} has shape {shape}, expected {expected[key]}"
+        f"{brief(key)} has shape {shape}, expected {expected[key]}"
         for key, shape in differing.items()
     ]
     return problems, differing

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from convattn.files import shown
+from convattn.files import brief
 from convattn_lab.models.settings import EncoderSettings
 from convattn_lab.runs.directory import ENDED, PRUNING, RESULT, RunDirectory
 from convattn_lab.runs.settings import RunSettings
@@ -216,7 +216,7 @@ def read_pruning(folder: Path) -> Pruning | None:
     for name, listed in (("kept", stored["kept"]), ("removed", [stored["removed"]])):
         if not all(isinstance(layer, list) and all(map(_is_count, layer)) for layer in listed):
             raise ValueError(
-                f"{where}: {name} is {shown(stored[name])}, but expected numbers of heads for each "
+                f"{where}: {name} is {brief(stored[name])}, but expected numbers of heads for each "
                 "layer; it was damaged, or written by another version: prune again into a new "
                 "folder"
             )

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from convattn.files import shown
+from convattn.files import brief
 from convattn_lab.analysis.run_summary import encoder_settings, read_summary
 from convattn_lab.training.snapshots import read_snapshot, snapshot_epochs
 
@@ -58,7 +58,7 @@ def read_layers(path: Path, epoch: int | None = None) -> tuple[int, list[Layer]]
     for name, array in read_snapshot(path, epoch).items():
         layer, _, array_name = name.partition(".")
         if layer not in names:
-            raise _damaged(path, epoch, f"{shown(name)} is of no layer of {len(layers)}")
+            raise _damaged(path, epoch, f"{brief(name)} is of no layer of {len(layers)}")
         names[layer][array_name] = array
     for number, (count, arrays) in enumerate(zip(heads, layers, strict=True), 1):
         for array_name, sides in SHAPES.items():

@@ -13,7 +13,7 @@ from convattn.encodings.base import OffsetTable
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.application import layer_features
 from convattn.fast.grouped import grouped_attention
-from convattn.files import shown
+from convattn.files import brief
 from convattn.networks.recovered_kernel import recovered_kernel, recovery_size
 from convattn.networks.transformation.network_file import Network
 from convattn_lab.explorer.positional_layer import PositionalLayer
@@ -44,7 +44,7 @@ def of_layers(
         activations = inputs(how["prepare"](np.zeros((1, *image_size, 3), np.uint8)))
     except (TypeError, ValueError, IndexError) as error:
         raise ValueError(
-            f"{name} does not take images of size {image_size} ({shown(str(error))}), but expected "
+            f"{name} does not take images of size {image_size} ({brief(str(error))}), but expected "
             "a network of single images; give its --image-size"
         ) from error
     shown_layers = {
@@ -93,7 +93,7 @@ def of_network(
     channels = [axis for axis in (-1, 1) if len(shapes) == 1 and shapes[0][0][axis:][:1] == (3,)]
     if not channels or len(shapes[0][0]) != 4:
         raise ValueError(
-            f"{name} takes {shown([shape for shape, _ in shapes])}, but expected one array of "
+            f"{name} takes {brief([shape for shape, _ in shapes])}, but expected one array of "
             "images with three channels; its layers are in convattn.load_network(FILE).layers"
         )
     (shape, dtype), first = shapes[0], channels[0] == 1

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
 
-from convattn.files import shown
+from convattn.files import brief
 from convattn_lab.data.download import ARCHIVES
 from convattn_lab.models.settings import EncoderSettings
 from convattn_lab.records.experiments import (
@@ -116,9 +116,9 @@ def _mismatches(record: Any, expected: Mapping[str, Any], prefix: str = "") -> l
             reasons.append(f"{prefix}{name} is missing")
         elif isinstance(requirement, Condition):
             if not requirement.holds(value):
-                reasons.append(f"{prefix}{name}={shown(value)}, but expected {requirement.words}")
+                reasons.append(f"{prefix}{name}={brief(value)}, but expected {requirement.words}")
         elif value != requirement or isinstance(value, bool) != isinstance(requirement, bool):
-            reasons.append(f"{prefix}{name}={shown(value)}, but expected {shown(requirement)}")
+            reasons.append(f"{prefix}{name}={brief(value)}, but expected {brief(requirement)}")
     return reasons
 
 
@@ -252,7 +252,7 @@ class Row(RecordedExperiment):
     def reasons_against(self, record: Any) -> list[str]:
         """Why a record does not count; nothing if it does."""
         if not isinstance(record, dict):
-            return [f"record={shown(record)}, but expected an object"]
+            return [f"record={brief(record)}, but expected an object"]
         settings, began = self.settings, dict[str, Any](pruning=None, initial=None)
         reasons = []
         if self.source is not None:

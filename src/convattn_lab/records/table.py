@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from rich.table import Table
 
 from convattn.data.cifar10_slice import SIDE
-from convattn.files import shown
+from convattn.files import brief
 from convattn.settings import MAX_SIDE
 from convattn_lab.analysis.run_summary import RunSummary, percent, read_pruning, read_summary
 from convattn_lab.models.settings import EncoderSettings, ResNetSettings
@@ -119,7 +119,7 @@ def _read_shape(path: Path) -> _ImageShape:
     sides = [side for side in size if type(side) is int and 1 <= side <= MAX_SIDE]
     if len(sides) != 2 or sides != size or not 1 <= classes <= MAX_CLASSES:
         raise ValueError(
-            f"run.json of {path} says that its images have the size {shown(size)} and {classes} "
+            f"run.json of {path} says that its images have the size {brief(size)} and {classes} "
             f"classes, but expected two sides of 1 to {MAX_SIDE:,} pixels and 1 to "
             f"{MAX_CLASSES} classes; the file was damaged: put the one back that the run wrote"
         )

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from convattn.files import parse_json, read_file, shown, write_inside
+from convattn.files import brief, parse_json, read_file, write_inside
 from convattn_lab.runs.settings import RunSettings, settings_from_json
 from convattn_lab.settings import to_json
 from convattn_lab.training.metrics import Kinds, require_kinds
@@ -183,7 +183,7 @@ def read_json(path: Path, kind: str = "run", *, may_be_new: bool = False) -> dic
     except ValueError as error:  # no JSON, or no UTF-8
         raise ValueError(f"{path} is no JSON ({str(error)[:200]}); {DAMAGED_FILE}") from error
     if not isinstance(content, dict):
-        raise ValueError(f"{path} is {shown(content)}, but expected an object; {DAMAGED_FILE}")
+        raise ValueError(f"{path} is {brief(content)}, but expected an object; {DAMAGED_FILE}")
     return content
 
 

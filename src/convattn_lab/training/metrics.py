@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, Self
 
 from convattn.files import (
+    brief,
     filename_in_errors,
     open_inside,
     parse_json,
     read_file,
-    shown,
     write_inside,
 )
 
@@ -39,7 +39,7 @@ def require_kinds(
         fits = isinstance(value, kind) or (type(value) is int and isinstance(0.0, kind))
         fits = fits and name in content and not isinstance(value, bool)
         if not fits or (type(value) is float and not isfinite(value)):
-            text = shown(value) if name in content else "missing"
+            text = brief(value) if name in content else "missing"
             raise ValueError(
                 f"{where}: {name} is {text}, but expected {getattr(kind, '__name__', kind)}; the "
                 "file was damaged, or written by another version: put back what was there, or take "
@@ -64,7 +64,7 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
         where = f"{path}, line {number}"
         try:
             read = parse_json(line)
-            problem = shown(read)
+            problem = brief(read)
         except ValueError as error:
             if number == len(lines):
                 break

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from convattn.files import parse_json, read_file, shown
+from convattn.files import brief, parse_json, read_file
 from convattn_ledger.claim import (
     Claim,
     Evidence,
@@ -77,7 +77,7 @@ class BackingRun:
             record = parse_json(read_file(self.path))
         except ValueError as problem:
             raise EvidenceFailed(
-                f"{self.path.name} is no record of a run ({shown(str(problem))}); write it again "
+                f"{self.path.name} is no record of a run ({brief(str(problem))}); write it again "
                 f"with `{row.recorded_by}`"
             ) from problem
         return row.judge(record, self.verdict)

@@ -20,7 +20,7 @@ from jax import Array, export
 
 from convattn.encodings.layer import AttentionLayer
 from convattn.extras import require
-from convattn.files import parse_json, shown, write_file
+from convattn.files import brief, parse_json, write_file
 from convattn.networks.transformation.application import Application, Layers, require_layers
 from convattn.networks.transformation.report import output_differences
 from convattn.networks.transformation.with_attention import is_array
@@ -158,7 +158,7 @@ def exported_bytes(
             return bytes(exported.serialize())
         except Exception as error:  # the function's own, on a size that it needs to know
             problems.append(error)
-    raise ValueError(f"the function cannot be exported: {shown(str(problems[-1]))}")
+    raise ValueError(f"the function cannot be exported: {brief(str(problems[-1]))}")
 
 
 def _require_arrays(example: Any) -> None:
@@ -236,7 +236,7 @@ def restore_network(file: WeightsFile) -> Network:
     if layout != (FORMAT, VERSION):
         raise WeightsRefused(
             f"{file.name} holds no network of this library (format and version "
-            f"{shown(layout)}, expected {(FORMAT, VERSION)}); expected a file from convattn "
+            f"{brief(layout)}, expected {(FORMAT, VERSION)}); expected a file from convattn "
             "convert network"
         )
     require("flatbuffers")
@@ -248,7 +248,7 @@ def restore_network(file: WeightsFile) -> Network:
         for name, parts in described.items():
             own = [key for key in arrays if key.rpartition("/")[0] == name]
             stripped = {key.rpartition("/")[2]: arrays.pop(key) for key in own}
-            layer_file = WeightsFile(f"{file.name}: {shown(name)}", stripped, {})
+            layer_file = WeightsFile(f"{file.name}: {brief(name)}", stripped, {})
             layers[name] = described_layer(layer_file, parts["layer"], parts["axes"])
         if hashlib.sha256(content).hexdigest() != file.metadata["sha256"]:
             raise ValueError("the program is not the one that was written")
@@ -257,11 +257,11 @@ def restore_network(file: WeightsFile) -> Network:
         raise
     except Exception as error:
         raise WeightsRefused(
-            f"{file.name} is damaged ({shown(str(error) or repr(error))}); {REMEDY}"
+            f"{file.name} is damaged ({brief(str(error) or repr(error))}); {REMEDY}"
         ) from error
     if arrays:
         raise WeightsRefused(
-            f"{file.name} holds {shown(min(arrays))}, of which no layer knows; {REMEDY}"
+            f"{file.name} holds {brief(min(arrays))}, of which no layer knows; {REMEDY}"
         )
     leaves = jax.tree.leaves(layers)
     parameters = exported.in_avals[: len(leaves)]

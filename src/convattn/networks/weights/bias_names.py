@@ -2,7 +2,7 @@
 
 import re
 
-from convattn.files import shown
+from convattn.files import brief
 from convattn.networks.weights.files import WeightsFile
 from convattn.networks.weights.formats import WeightsRefused
 
@@ -42,7 +42,7 @@ def bias_name(file: WeightsFile, kernel_name: str, channels: int) -> str | None:
         is_row = array.size == channels and channels in array.shape
         if is_row and name != kernel_name and _may_be_bias(name, plain):
             raise WeightsRefused(
-                f"{file.name} holds {shown(name)} {array.shape} beside {shown(kernel_name)}, which "
+                f"{file.name} holds {brief(name)} {array.shape} beside {brief(kernel_name)}, which "
                 "may be its bias under a name that is not known here; give the bias with --bias "
                 "FILE (zeros for none)"
             )

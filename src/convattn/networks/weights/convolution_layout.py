@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from convattn.files import shown
+from convattn.files import brief
 from convattn.networks.weights.beside_kernel import changing, merge_hint
 from convattn.networks.weights.bias_names import (
     KERNEL_NAMES,
@@ -105,7 +105,7 @@ def find_convolution(
     file = file.with_plain_names()
     name = _kernel_name(file, layer)
     kernel = file[name]
-    label = f"{file.name}: {shown(name)}" if name else file.name
+    label = f"{file.name}: {brief(name)}" if name else file.name
     if kernel.ndim not in (3, 4) or 0 in kernel.shape:
         raise WeightsRefused(
             f"{label} has shape {kernel.shape}, but a convolution's kernel has 4 axes (images) or "
@@ -120,14 +120,14 @@ def find_convolution(
     if bias is not None and bias.shape != kernel.shape[-1:]:
         fits = [axes for axes in LAYOUTS if _from_layout(file[name], axes).shape[-1:] == bias.shape]
         raise WeightsRefused(
-            f"{file.name}: {shown(beside)} has shape {bias.shape}, but {shown(name)} of shape "
+            f"{file.name}: {brief(beside)} has shape {bias.shape}, but {brief(name)} of shape "
             f"{file[name].shape} read as {order} has {kernel.shape[-1]} output channels; "
             + (f"is the layout {' or '.join(fits)}?" if fits else "give another with --bias FILE")
         )
     parts_of_refused = [part for part, of in file.parts.items() if of in file.refused]
     unread = dict.fromkeys([*parts_of_refused, *file.refused], np.empty(0))
     if others := changing({**file.arrays, **unread}, name, beside, kernel.shape[-1], with_bias):
-        listed = ", ".join(shown(other, 100) for other in others[:6])
+        listed = ", ".join(brief(other, 100) for other in others[:6])
         raise WeightsRefused(
             f"{label} has {listed} beside it, which may change the kernel that the module computes "
             f"with, but expected that kernel; {merge_hint(others)}; or, if it changes nothing, "
@@ -255,12 +255,12 @@ def _inferred_layout(
 ) -> tuple[str, str]:
     if "transpose" in (name or stem).lower():
         raise WeightsRefused(
-            f"{file.name}: {shown(name or stem)} is called a transposed convolution, which is "
+            f"{file.name}: {brief(name or stem)} is called a transposed convolution, which is "
             "another map; if it is a convolution all the same, say so with --layout"
         )
     if _STANDARDISED.search((name or stem).lower()):
         raise WeightsRefused(
-            f"{file.name}: {shown(name or stem)} is called a standardised convolution, whose "
+            f"{file.name}: {brief(name or stem)} is called a standardised convolution, whose "
             "module makes (W - mean)/std of the kernel at each call, but expected the kernel that "
             "is applied; store that one, or, if it is, say so with --layout"
         )
@@ -271,7 +271,7 @@ def _inferred_layout(
     if framework in FRAMEWORKS:
         return FRAMEWORKS[framework], f"told from the file's metadata format={framework!r}"
     axes = ("K, K, ", ", K, K") if kernel.ndim == 4 else ("K, ", ", K")
-    label = shown(name) if name else "its array"
+    label = brief(name) if name else "its array"
     raise WeightsRefused(
         f"{file.name}: nothing tells the order of the axes {kernel.shape} of {label}; say --layout "
         f"hwio for [{axes[0]}in, out] (Flax, Keras) or --layout oihw for [out, in{axes[1]}] "

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from convattn.files import read_file, shown
+from convattn.files import brief, read_file
 from convattn.networks.weights.formats import WeightsRefused, read_npy, read_npz, read_safetensors
 from convattn.networks.weights.names import name_of_variable, plain_name, renamed
 from convattn.networks.weights.pickles import refused_pickle
@@ -76,8 +76,8 @@ class WeightsFile:
             raise WeightsRefused(f"{self.name}: {self.refused[tensor]}")
         if name in self.parts:
             raise WeightsRefused(
-                f"{self.name}: {shown(name)} is a part of a re-parametrised tensor, but expected "
-                f"the tensor itself, {shown(tensor)}, which is computed from its parts"
+                f"{self.name}: {brief(name)} is a part of a re-parametrised tensor, but expected "
+                f"the tensor itself, {brief(tensor)}, which is computed from its parts"
             )
 
     def require_computed(self) -> None:
@@ -94,7 +94,7 @@ class WeightsFile:
         """The array of that name, real and finite."""
         self.require_no_part(name)
         if name not in self.arrays:
-            raise WeightsRefused(f"{self.name} has no array {shown(name)}; {self.listing(name)}")
+            raise WeightsRefused(f"{self.name} has no array {brief(name)}; {self.listing(name)}")
         label = f"{self.name}: {name[:MAX_PROBLEM]}" if name else self.name
         _require_numbers(self.arrays[name], label)
         require_finite(self.arrays[name], label)
@@ -118,10 +118,10 @@ class WeightsFile:
         layers = {name.replace("/", ".").rpartition(".")[0]: name for name in self.arrays}
         known = {**layers, **{name: name for name in self.arrays}}
         close = difflib.get_close_matches(requested, known, n=1, cutoff=0.5) if requested else []
-        hint = f"did you mean {shown(known[close[0]])}? " if close else ""
+        hint = f"did you mean {brief(known[close[0]])}? " if close else ""
         first = list(self.arrays.items())[:most]
         parts = [
-            f"{shown(name, MAX_NAME) if name else f'one array of {array.dtype}'} {array.shape}"
+            f"{brief(name, MAX_NAME) if name else f'one array of {array.dtype}'} {array.shape}"
             for name, array in first
         ]
         more = f" and {len(self.arrays) - len(first)} more" if len(self.arrays) > len(first) else ""
@@ -163,7 +163,7 @@ def parse_weights(content: bytes, name: str, ignored: Iterable[str] = ()) -> Wei
         }
         if len(remaining) == len(arrays):
             listing = WeightsFile(name, arrays, metadata).listing(excluded)
-            raise WeightsRefused(f"{name} has no array or module {shown(excluded)}; {listing}")
+            raise WeightsRefused(f"{name} has no array or module {brief(excluded)}; {listing}")
         arrays = remaining
     return WeightsFile(name, arrays, metadata)
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from convattn.files import most_unpacked, parse_json, shown
+from convattn.files import brief, most_unpacked, parse_json
 from convattn.networks.weights.pickles import refused_archive
 
 
@@ -90,7 +90,7 @@ def read_npz(content: bytes, name: str) -> tuple[dict[str, np.ndarray], dict[str
     twice = [member for member, count in Counter(members).items() if count > 1]
     if twice:
         raise WeightsRefused(
-            f"{name} holds {shown(twice[0])} twice, so it is not known which one counts; save the "
+            f"{name} holds {brief(twice[0])} twice, so it is not known which one counts; save the "
             "arrays again, each under a name of its own"
         )
     unpacked, most = sum(info.file_size for info in archive.infolist()), most_unpacked(len(content))
@@ -103,7 +103,7 @@ def read_npz(content: bytes, name: str) -> tuple[dict[str, np.ndarray], dict[str
     for member in members:
         if not member.endswith(".npy"):
             raise WeightsRefused(
-                f"{name} holds {shown(member)}, which is no array; expected an archive of .npy "
+                f"{name} holds {brief(member)}, which is no array; expected an archive of .npy "
                 "files as numpy.savez writes it"
             )
         info, where = archive.getinfo(member), f"{name}: {member[:200]}"
@@ -160,7 +160,7 @@ def _take_metadata(arrays: dict[str, np.ndarray], name: str) -> dict[str, str]:
     narrow = metadata.pop(_BFLOAT16_KEY, [])
     if not isinstance(narrow, list) or not all(isinstance(label, str) for label in narrow):
         raise WeightsRefused(
-            f"{name}: metadata has {_BFLOAT16_KEY!r}={shown(narrow)}, but expected a list of "
+            f"{name}: metadata has {_BFLOAT16_KEY!r}={brief(narrow)}, but expected a list of "
             f"names; {REMEDY}"
         )
     if narrow:
@@ -169,14 +169,14 @@ def _take_metadata(arrays: dict[str, np.ndarray], name: str) -> dict[str, str]:
         for label in narrow:
             if label not in arrays or arrays[label].dtype != np.uint16:
                 raise WeightsRefused(
-                    f"{name}: metadata says that {shown(label)} holds the bits of bfloat16 "
+                    f"{name}: metadata says that {brief(label)} holds the bits of bfloat16 "
                     f"numbers, but expected an array of uint16 of that name; {REMEDY}"
                 )
             arrays[label] = arrays[label].view(bfloat16)
     if any(not isinstance(value, str) for value in metadata.values()):
         other = next(key for key, value in metadata.items() if not isinstance(value, str))
         raise WeightsRefused(
-            f"{name}: metadata has {shown(other)}={shown(metadata[other])}, but expected text; "
+            f"{name}: metadata has {brief(other)}={brief(metadata[other])}, but expected text; "
             f"{REMEDY}"
         )
     return metadata
@@ -220,7 +220,7 @@ def read_safetensors(content: bytes, name: str) -> tuple[dict[str, np.ndarray], 
             continue
         if len(tensor["shape"]) > MAX_AXES:
             raise WeightsRefused(
-                f"{name}: {shown(label)} has {len(tensor['shape'])} axes, but expected at most "
+                f"{name}: {brief(label)} has {len(tensor['shape'])} axes, but expected at most "
                 f"{MAX_AXES}, as NumPy does; save it with fewer"
             )
         array = np.frombuffer(tensor["data"], _dtype(FORMATS[tensor["dtype"]]))
@@ -272,7 +272,7 @@ def _unique(pairs: list[tuple[str, Any]], name: str) -> dict[str, Any]:
     for key, value in pairs:
         if key in mapping:
             raise WeightsRefused(
-                f"{name} holds {shown(key)} twice, so it is not known which one counts; save the "
+                f"{name} holds {brief(key)} twice, so it is not known which one counts; save the "
                 "arrays again, each under a name of its own"
             )
         mapping[key] = value

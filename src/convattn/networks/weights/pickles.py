@@ -8,7 +8,7 @@ import io
 import pickletools
 from zipfile import ZipFile
 
-from convattn.files import SCRIPT_FOLLOWS, most_unpacked, shown
+from convattn.files import SCRIPT_FOLLOWS, brief, most_unpacked
 
 DATA = frozenset(("collections", "torch", "torch._utils", "torch.nn.parameter", "torch._tensor"))
 MAGIC = (0x1950A86A20F9469CFC6C).to_bytes(10, "little")  # of torch.save
@@ -86,7 +86,7 @@ def _of_checkpoint(content: bytes, name: str) -> str:
     only = not others and content[:2] in (b"", PROTOCOL)
     what = f"{name} is a PyTorch checkpoint, which holds a pickle"
     if others:
-        what += f" with objects of {', '.join(shown(module, 60) for module in others[:4])}"
+        what += f" with objects of {', '.join(brief(module, 60) for module in others[:4])}"
     return _refusal(what, f"torch.load({name!r}, map_location='cpu', weights_only={only})")
 
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from convattn.files import shown
+from convattn.files import brief
 from convattn.networks.weights.names import is_subsequence, path_of
 
 _SUFFIXED = re.compile(r"(?P<tensor>.*?(weight|kernel|bias)[^.]*)_(?P<part>g|v|u|q|k|orig|mask)")
@@ -87,7 +87,7 @@ def computed(arrays: Mapping[str, Any]) -> Reparametrised:
             value, is_sure = (None, True) if tensor in result else _value(stored)
             if value is None:
                 result.pop(tensor, None)
-                listed = ", ".join(shown(name, 100) for name in list(names.values())[:6])
+                listed = ", ".join(brief(name, 100) for name in list(names.values())[:6])
                 refused[tensor] = (
                     f"{tensor} is re-parametrised ({listed}), but expected a weight norm, a "
                     f"spectral norm or a mask with all its parts and no other tensor; {_REMEDY}"
@@ -101,7 +101,7 @@ def computed(arrays: Mapping[str, Any]) -> Reparametrised:
     for tensor, name, kind in _beside(result):
         if result.pop(tensor, None) is not None:
             refused[tensor] = (
-                f"{tensor} has {kind} beside it ({shown(name, 100)}), but expected the weight that "
+                f"{tensor} has {kind} beside it ({brief(name, 100)}), but expected the weight that "
                 "the module computes with; put that in its place before the state dict is saved"
             )
     return Reparametrised(result, parts, refused, assumed)

@@ -16,7 +16,7 @@ import numpy as np
 from convattn import encodings
 from convattn.constructions.two_layers import TwoLayers
 from convattn.encodings.layer import AttentionLayer, ContentScores, Register
-from convattn.files import parse_json, shown, write_file
+from convattn.files import brief, parse_json, write_file
 from convattn.networks.weights.consistency import check_layer
 from convattn.networks.weights.files import WeightsFile, read_weights, require_finite
 from convattn.networks.weights.formats import WeightsRefused, write_npz, write_safetensors
@@ -144,12 +144,12 @@ def restore_layer(file: WeightsFile) -> AttentionLayer | TwoLayers:
     if file.metadata.get("format") != FORMAT or "layer" not in file.metadata:
         raise WeightsRefused(
             f"{file.name} holds no layer of this library (metadata format="
-            f"{shown(file.metadata.get('format'))}); expected a file from save_layer or "
+            f"{brief(file.metadata.get('format'))}); expected a file from save_layer or "
             "convattn convert kernel"
         )
     if file.metadata.get("version") != VERSION:
         raise WeightsRefused(
-            f"{file.name} has version {shown(file.metadata.get('version'))} of the layout, but "
+            f"{file.name} has version {brief(file.metadata.get('version'))} of the layout, but "
             f"this library reads {VERSION!r}; use the library that wrote it, or convert anew"
         )
     try:
@@ -186,7 +186,7 @@ def described_layer(
     surplus = [name for name in file.arrays if name not in used]
     if surplus:
         raise WeightsRefused(
-            f"{file.name} holds {shown(surplus[0])}, of which its layer knows nothing; {REMEDY}"
+            f"{file.name} holds {brief(surplus[0])}, of which its layer knows nothing; {REMEDY}"
         )
     try:
         check_step(layer, axes)
@@ -215,13 +215,13 @@ def _restore(
     name = description.get("class") if isinstance(description, dict) else None
     if name not in allowed:
         raise WeightsRefused(
-            f"{where} is described as {shown(name)}, but expected {' or '.join(allowed)}; {REMEDY}"
+            f"{where} is described as {brief(name)}, but expected {' or '.join(allowed)}; {REMEDY}"
         )
     cls = CLASSES[name]
     surplus = {*description} - {"class", *(_stored_name(field.name) for field in fields(cls))}
     if surplus:
         raise WeightsRefused(
-            f"{where} has the unknown fields {shown(sorted(surplus))}, but expected those of "
+            f"{where} has the unknown fields {brief(sorted(surplus))}, but expected those of "
             f"{name}; {REMEDY}"
         )
 
@@ -240,7 +240,7 @@ def _restore(
             values[field.name] = _frozen(value, f"{file.name}: {label}")
             if not _is_of(values[field.name], field.type):
                 raise WeightsRefused(
-                    f"{file.name}: {label}={shown(value)}, but expected {field.type}; {REMEDY}"
+                    f"{file.name}: {label}={brief(value)}, but expected {field.type}; {REMEDY}"
                 )
         elif field.name in PARTS and name in LAYERS and value is not None:
             values[field.name] = _restore(file, value, label, PARTS[field.name], used)
@@ -254,7 +254,7 @@ def _restore(
             values[field.name] = array(label)
         else:
             raise WeightsRefused(
-                f"{file.name}: {label} is described as {shown(value)}, but expected an array; "
+                f"{file.name}: {label} is described as {brief(value)}, but expected an array; "
                 f"{REMEDY}"
             )
     return cls(**values)
@@ -283,7 +283,7 @@ def _restore_padding(value: Any, name: str) -> Padding | None:
     parts = value if isinstance(value, list) else []
     if len(parts) not in (3, 4) or parts[0] not in [*FILLS]:
         raise WeightsRefused(
-            f"{name}={shown(value)}, but expected one of {[*FILLS]}, widths and reach; {REMEDY}"
+            f"{name}={brief(value)}, but expected one of {[*FILLS]}, widths and reach; {REMEDY}"
         )
     return Padding(parts[0], *(_frozen(part, name) for part in parts[1:]))
 
@@ -295,5 +295,5 @@ def _frozen(value: Any, name: str) -> Any:
     if isinstance(value, int):
         return value
     raise WeightsRefused(
-        f"{name}={shown(value)}, but expected integers, or lists of them; {REMEDY}"
+        f"{name}={brief(value)}, but expected integers, or lists of them; {REMEDY}"
     )
