@@ -81,7 +81,7 @@ class ConvertBack:
 
         import convattn
         from convattn.networks.far_shifts import FarShifts, beyond_image
-        from convattn.networks.recovered_kernel import recovery_size, uniform_part
+        from convattn.networks.recovered_kernel import recovery_size, size_within, uniform_part
         from convattn.networks.weights.convolution_layout import (
             FRAMEWORKS,
             arrange,
@@ -152,6 +152,9 @@ class ConvertBack:
             uniform, rounded = map(float, uniform_part(layer, kernel, large))
             larger = on_large_image(layer, stored.kernel, large)
             far = beyond_image(layer, large)
+            if limit := size_within(layer, kernel, large, float(tolerance)):
+                known = far.largest_image or limit
+                far = far._replace(largest_image=tuple(map(min, known, limit)))
         gap, largest = float(residual.bias_gap), 0.0 if bias is None else float(abs(bias).max())
         numbers = {
             "heads": layer.heads,

@@ -20,6 +20,7 @@ from jax import Array
 
 from convattn.constructions.linear_map import layer_maps
 from convattn.constructions.recovery import attention_to_conv
+from convattn.encodings.base import OffsetTable
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.dense import layer_weights
 from convattn.operators.arrays import promoted
@@ -27,6 +28,7 @@ from convattn.operators.attention import HIGHEST
 from convattn.operators.roundoff import unit_roundoff
 
 _MAX_ENTRIES = 2**26  # of the attention of all heads
+_MOST_KEYS = 2**32  # of an image that anybody has
 
 
 def recovered_kernel(
@@ -82,6 +84,52 @@ def uniform_part(
     )
     rounded = stored if layer.is_exact_form else jnp.zeros_like(stored)
     return jnp.where(uniform > computed, uniform, 0), rounded
+
+
+def size_within(
+    layer: AttentionLayer, kernel: Array, image_size: Sequence[int], tolerance: float
+) -> tuple[int, ...] | None:
+    """The largest sides on which the uniform part is within a tolerance, in these proportions.
+
+    With scores s over a table's offsets and one other score s_0 at every other shift, no head
+    cancels the uniform part: with E_h = Σ_δ e^(s_hδ - s_0) over the T offsets it is
+    N·|Σ_h W_h/(E_h - T + N)|/|kernel|, about N·e^-M for scores that are M ahead.
+
+    Args:
+        layer: Without content.
+        kernel: The nearest one.
+        image_size: From `recovery_size`.
+        tolerance: Of the uniform part.
+
+    Returns:
+        The sides in pixels, at least `image_size`; None if it holds up to 2^32 keys, if the other
+        scores fall with the distance, or if a uniform head is there to cancel.
+
+    >>> from convattn.constructions.conversion import conv_to_attention
+    >>> layer = conv_to_attention(jnp.ones((3, 1, 1)), form="limit", sharpness=17.0)
+    >>> size_within(layer, jnp.ones((3, 1, 1)), (9,), 1e-4)  # keys: 1e-4·√3/3·e^17 = 1394
+    (1139,)
+    """
+    encoding = layer.encoding
+    if layer.is_exact_form or not isinstance(encoding, OffsetTable):
+        return None
+    keys = layer.token_grid(image_size).number_of_keys
+    offsets = np.array(encoding.offsets)
+    far = np.abs(offsets).max(axis=0, keepdims=True) + 1
+    scores = np.asarray(encoding.shift_scores(np.concatenate([offsets, far]), keys), np.float64)
+    with np.errstate(over="ignore"):
+        others = np.exp(scores[:, :-1] - scores[:, -1:]).sum(axis=1) - len(offsets)
+    flat = np.asarray(working_maps(layer), np.float64).reshape(layer.heads, -1)
+    triangle = np.linalg.qr(flat.T).R.T  # |a W| = |a triangle|, in fewer columns
+    norm = float(jnp.linalg.norm(kernel)) * math.prod(layer.output_patch_size) ** 0.5 or 1.0
+    growths = 2.0 ** np.arange(0, math.log2(_MOST_KEYS / keys), 1 / 64)
+    numbers = keys * growths[:, None]
+    parts = np.linalg.norm((numbers / (others + numbers)) @ triangle, axis=1) / norm
+    if (parts <= tolerance).all():
+        return None
+    growth = growths[max(int(np.argmax(parts > tolerance)) - 1, 0)] ** (1 / len(image_size))
+    patches = zip(image_size, layer.patch_size, strict=True)
+    return tuple(p * int(side * growth // p) for side, p in patches)
 
 
 def another_size(
