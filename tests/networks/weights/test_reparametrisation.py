@@ -215,7 +215,7 @@ def test_what_the_parts_do_not_say_is_said():
     assert "taken along the first axis" in first.assumed["net.weight"]
     scaled = {"original0": np.ones((2, 1, 1, 1)), "original1": square + 1}
     numbered = computed({f"net.parametrizations.weight.{k}": v for k, v in scaled.items()})
-    assert "taken for those of a weight norm" in numbered.assumed["net.weight"]
+    assert "taken for a weight norm alone" in numbered.assumed["net.weight"]
     named = computed({"net.weight_g": scaled["original0"], "net.weight_v": square + 1})
     assert named.assumed == {}
     np.testing.assert_array_equal(named.arrays["net.weight"], numbered.arrays["net.weight"])

@@ -217,11 +217,13 @@ class Report:
             total = f"{len(lines)} layers; the outputs differ by {self.difference:.2e} at most, of "
             lines.append(f"{total}{self.largest:.3g}: {classes}{_VERDICTS[self.passed]}")
         if self.entries:
+            beyond = sum(not difference <= bound for difference, bound in self.entries)
             most = max(self.entries, key=lambda entry: entry[0] / max(entry[1], 1e-300))
+            verdict = f"{beyond} BEYOND their bounds" if beyond else "within their bounds"
             lines.append(
-                f"{len(self.entries)} outputs, the largest and those that differ most, are within "
-                f"{self.bound:.2e}, derived; the nearest to its bound differs by {most[0]:.2e} of "
-                f"{most[1]:.2e}"
+                f"{len(self.entries)} outputs, the largest and those that differ most: {verdict}, "
+                f"at most {self.bound:.2e}, derived; the nearest to its bound differs by "
+                f"{most[0]:.2e} of {most[1]:.2e}"
             )
         elif self.without_rule is not None:
             lines.append(f"no bound on the outputs: none for {self.without_rule}")

@@ -96,7 +96,10 @@ class VisionTransformer:
                 " Tables of relative positions are read as in timm; Hugging Face's code takes the "
                 "sides of a grid that is not square in another order."
             )
-        return f"Names: {self.naming}; {epsilon}, MLP with {self.activation}.{tables}"
+        return (
+            f"Names: {self.naming}; {epsilon} before attention and MLP, which no tensor tells; MLP "
+            f"with {self.activation}.{tables}"
+        )
 
 
 def read_transformer(

@@ -37,9 +37,9 @@ BESIDE = {  # what changes a weight each time that the module is called, by its 
     "mask": "a mask",
     "lora_A": "an update of low rank (LoRA)",
 }
-_BY_NUMBER = (
-    "its parts, original0 and original1, are taken for those of a weight norm, which their names "
-    "allow"
+_BY_PARTS = (
+    "its parametrizations are taken for a {} norm alone, as their tensors allow; one without "
+    "tensors of its own would not be seen"
 )
 _FIRST_AXIS = (
     "its spectral norm is taken along the first axis, which is PyTorch's for all but transposed "
@@ -94,10 +94,12 @@ def computed(arrays: Mapping[str, Any]) -> Reparametrised:
                 )
             else:
                 result[tensor] = value
-                if not is_sure:
-                    assumed[tensor] = f"{tensor}: {_FIRST_AXIS}"
-                elif any(name.endswith(".original0") for name in names.values()):
-                    assumed[tensor] = f"{tensor}: {_BY_NUMBER}"
+                sentences = [] if is_sure else [_FIRST_AXIS]
+                if any(_PARAMETRIZED.fullmatch(name) for name in names.values()):
+                    norm = "weight" if "g" in stored else "spectral"
+                    sentences.append(_BY_PARTS.format(norm))
+                if sentences:
+                    assumed[tensor] = f"{tensor}: {'; '.join(sentences)}"
     for tensor, name, kind in _beside(result):
         if result.pop(tensor, None) is not None:
             refused[tensor] = (
