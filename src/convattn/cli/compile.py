@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 
 from tyro.conf import Positional
 
-from convattn.cli.convert_network import example_shape, noise, only_array
+from convattn.cli.convert_network import example_shape, noise
+from convattn.cli.network_report import check_origin, only_array
 from convattn.cli.output import (
     finish,
     print_lines,
@@ -37,8 +38,8 @@ class Compile:
     Convolutions, batch norms at fixed statistics, ReLU and its kin, pooling and linear classifiers
     become LayerNorm, attention and MLPs with GELU of timm's VisionTransformer or Hugging Face's
     ViTForImageClassification. Both run on images first; nothing is written where logits are outside
-    their derived bound or, without --for-training, an image changes its class. Exits 0 if the file
-    was written, 1 if not, 2 on wrong use.
+    their derived bound or, without --for-training, an image changes its class, or where the network
+    itself differs from --expected. Exits 0 if the file was written, 1 if not, 2 on wrong use.
 
     Attributes:
         network: torchvision/NAME or timm/NAME; or MODULE:FUNCTION or FILE.py:FUNCTION, which is
@@ -48,6 +49,8 @@ class Compile:
         images: A .npy file of images to compare them on, float32 or float64, in the range that the
             network takes: [batch, rows, columns, channels] in JAX, [batch, channels, rows, columns]
             in PyTorch; default: one of noise, or the test images of a run.
+        expected: A .npy file of the logits that the network has for these images where it comes
+            from: tells another architecture whose tensors have the same names and shapes.
         image_size: Pixels of the noise, for all axes or for each.
         output: Where to write, .safetensors, with the arguments of the library's class in its
             metadata; default: NAME.vit.safetensors here.
@@ -71,6 +74,7 @@ class Compile:
     network: Annotated[Positional[str | None], option("NETWORK")] = None
     weights: Annotated[Path | None, option("FILE")] = None
     images: Annotated[Path | None, option("FILE.npy")] = None
+    expected: Annotated[Path | None, option("FILE.npy")] = None
     image_size: Annotated[Sizes | None, option("H [W]")] = None
     output: Annotated[Path | None, option("FILE", aliases=["-o"])] = None
     onnx: Annotated[Path | None, option("FILE")] = None
@@ -106,6 +110,10 @@ class Compile:
             raise UsageError("--for-training changes no size; leave it out beside --size-only")
         if self.images is not None and self.image_size is not None:
             raise UsageError("--image-size is of noise; the images of --images have their own size")
+        if self.expected is not None and (self.images is None or self.size_only):
+            raise UsageError(
+                "--expected needs --images FILE, whose logits they are, and no --size-only"
+            )
         name = self.network.rstrip("/").rpartition("/")[2].rpartition(":")[2] or "network"
         target = self.output or Path(f"{name}.vit.safetensors")
         if target.suffix != ".safetensors":
@@ -115,6 +123,7 @@ class Compile:
             "NETWORK": run_files(folder) if folder.is_dir() else None,
             "--weights": self.weights,
             "--images": self.images,
+            "--expected": self.expected,
         }
         outputs = {"--output": target, "--onnx": self.onnx, "--json": self.json}
         require_outputs(outputs, inputs)
@@ -200,7 +209,8 @@ class Compile:
         images = np.asarray(images).astype(self.dtype)
 
         def function(images: Any) -> Any:
-            with own_code(f"{self.network} on images {images.shape}"):
+            takes = "--images and --image-size say what it is called with"
+            with own_code(f"{self.network} on images {images.shape} ({takes})"):
                 return network.function(images)
 
         patch = sizes_of(self.patch_size, "--patch-size")
@@ -225,6 +235,11 @@ class Compile:
         )
         report = compiled.report
         assert report is not None
+        logits = [np.asarray(leaf) for leaf in jax.tree.leaves(jax.jit(function)(images))]
+        origin = check_origin(
+            self.network, network, images, logits, weights=self.weights, expected=self.expected
+        )
+        passed = report.passed and origin.passed
         numbers = {
             **asdict(report.size),
             "images": report.images,
@@ -234,15 +249,17 @@ class Compile:
             "construction": float(report.bound.construction.max()),
             "rounding": float(report.bound.rounding.max()),
             "ratio": report.ratio,
-            "passed": report.passed,
+            **origin.numbers,
+            "passed": passed,
             "constants": asdict(compiled.constants),
             "arguments": compiled.arguments,
         }
-        lines = [*network.notes, *str(report).splitlines(), f"{self.format}: {compiled.arguments}"]
-        if self.onnx is not None and report.passed:
+        lines = [*network.notes, *origin.notes, *str(report).splitlines(), *origin.lines]
+        lines.append(f"{self.format}: {compiled.arguments}")
+        if self.onnx is not None and passed:
             from convattn.networks.onnx import write_onnx
 
             few = images[:1] if self.images is None else images
             write_onnx(compiled, few, self.onnx)  # it is run, then written
             lines.append(f"written to {self.onnx}, as ONNX for images {few.shape}")
-        return compiled.contents(), report.passed, lines, numbers
+        return compiled.contents(), passed, lines, numbers

@@ -9,12 +9,11 @@ from typing import Annotated, Any, Literal
 from tyro.conf import Positional
 
 from convattn.cli.network_report import (
+    check_origin,
     close,
-    compared,
-    expected_line,
+    only_array,
     report_lines,
     report_numbers,
-    unchecked,
 )
 from convattn.cli.output import finish, print_lines, require_outputs, run_files
 from convattn.cli.running import (
@@ -274,45 +273,19 @@ def converted(command: ConvertNetwork) -> Conversion:
     )
     notes = [f"{command.network} on {whose}", *network.notes]
     outputs = [np.asarray(leaf) for leaf in jax.tree.leaves(jax.jit(function)(images))]
-    own = [] if network.in_pytorch is None else network.in_pytorch(np.array(images))
-    if own and len(own) != len(outputs):
-        raise ValueError(
-            f"{command.network} has {len(own)} outputs in PyTorch and {len(outputs)} by torchax, "
-            "but expected as many; take convattn.torch.to_attention, which stays in PyTorch"
-        )
-    for ours, theirs in zip(outputs, own, strict=False):
-        comparison = compared(ours, theirs, "an output of the module in PyTorch")
-        if not comparison["passed"]:
-            raise ValueError(
-                f"torchax computes {command.network} otherwise than PyTorch, by "
-                f"{comparison['difference']:.3g} of {comparison['largest']:.3g}; take "
-                "convattn.torch.to_attention, which stays in PyTorch"
-            )
-    if command.expected is not None:
-        comparison = compared(outputs[0], only_array(command.expected, "--expected"))
-        passed = passed and comparison["passed"]
-        numbers["expected"] = comparison | {"outputs": len(outputs)}
-        lines.append(expected_line(comparison, len(outputs)))
-    elif command.weights is not None:
-        notes.append(unchecked(command.network))
-    numbers["passed"] = passed
+    origin = check_origin(
+        command.network,
+        network,
+        images,
+        outputs,
+        weights=command.weights,
+        expected=command.expected,
+    )
+    passed = passed and origin.passed
+    numbers |= {**origin.numbers, "passed": passed}
+    notes += origin.notes
+    lines += origin.lines
     return Conversion(command, attention, images, passed, outputs, [*notes, *lines], numbers)
-
-
-def only_array(path: Path, name: str) -> Any:
-    """The one array of a file."""
-    from convattn.networks.weights.files import read_weights
-
-    file = read_weights(path)
-    arrays = list(file.tensors().values())
-    if len(arrays) != 1 or arrays[0].dtype.kind in "iu" or not arrays[0].ndim or not len(arrays[0]):
-        raise ValueError(
-            f"{name} got {path}, but expected one array of floats [batch, ...], float32 or float64,"
-            " with the network's own axes (mostly [batch, rows, columns, channels] in JAX, [batch, "
-            f"channels, rows, columns] in PyTorch) and range: {file.listing()}; scale bytes as in "
-            "the training of the network, for example images.astype('float32') / 255"
-        )
-    return arrays[0]
 
 
 def example_shape(channels_first: bool) -> tuple[int, ...]:

@@ -1,7 +1,12 @@
 """What `convattn convert network` says of a conversion, and when it counts as right."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from convattn.cli.named_network import NamedNetwork
 
 SAME_TENSORS = {  # others whose tensors have the same names and shapes
     "resnet18": "timm's resnetblur18",
@@ -92,6 +97,68 @@ def report_lines(report: Any, dtype: str) -> list[str]:
     return lines
 
 
+class Origin(NamedTuple):
+    """What tells whether a network is the one that its user means.
+
+    Attributes:
+        notes: What a user should know.
+        lines: The comparison with --expected.
+        numbers: The same for JSON.
+        passed: Whether that comparison passed, or there was none.
+    """
+
+    notes: list[str]
+    lines: list[str]
+    numbers: dict[str, Any]
+    passed: bool
+
+
+def check_origin(
+    name: str,
+    network: "NamedNetwork",
+    images: Any,
+    outputs: Sequence[Any],
+    *,
+    weights: Path | None,
+    expected: Path | None,
+) -> Origin:
+    """Compare a network's outputs with those of PyTorch, and with those that it should have.
+
+    Args:
+        name: Of the network, as the user gave it.
+        network: From `named_network`.
+        images: That the outputs are of.
+        outputs: The arrays that the network as a function of JAX gives.
+        weights: The file of its weights.
+        expected: The file of the first output where the network comes from.
+
+    Raises:
+        ValueError: If PyTorch computes the module otherwise.
+    """
+    import numpy as np
+
+    own = [] if network.in_pytorch is None else network.in_pytorch(np.array(images))
+    if own and len(own) != len(outputs):
+        raise ValueError(
+            f"{name} has {len(own)} outputs in PyTorch and {len(outputs)} by torchax, but expected "
+            "as many; take convattn.torch.to_attention, which stays in PyTorch"
+        )
+    for ours, theirs in zip(outputs, own, strict=False):
+        comparison = compared(ours, theirs, "an output of the module in PyTorch")
+        if not comparison["passed"]:
+            raise ValueError(
+                f"torchax computes {name} otherwise than PyTorch, by "
+                f"{comparison['difference']:.3g} of {comparison['largest']:.3g}; take "
+                "convattn.torch.to_attention, which stays in PyTorch"
+            )
+    if expected is not None:
+        comparison = compared(outputs[0], only_array(expected, "--expected"))
+        numbers = {"expected": comparison | {"outputs": len(outputs)}}
+        line = expected_line(comparison, len(outputs))
+        return Origin([], [line], numbers, comparison["passed"])
+    return Origin([] if weights is None else [unchecked(name)], [], {}, True)
+
+
 def compared(outputs: Any, expected: Any, whose: str = "--expected") -> dict[str, Any]:
     """The outputs of the network as it was built against those that it should have.
 
@@ -128,12 +195,28 @@ def compared(outputs: Any, expected: Any, whose: str = "--expected") -> dict[str
 def expected_line(comparison: dict[str, Any], outputs: int = 1) -> str:
     """What a comparison of the first of so many outputs with --expected showed."""
     verdict = (
-        f"at most {comparison['tolerance']:.2g}"
+        f"(at most {comparison['tolerance']:.2g})"
         if comparison["passed"]
-        else f"MORE THAN {comparison['tolerance']:.2g}): ANOTHER NETWORK, or other images"
+        else f"(MORE THAN {comparison['tolerance']:.2g}): ANOTHER NETWORK, or other images"
     )
     return (
         f"{'the network' if outputs == 1 else f'the first of {outputs} outputs of the network'} as "
         "it was built against --expected: largest difference "
-        f"{comparison['difference']:.3g} of {comparison['largest']:.3g} ({verdict.rstrip(')')})"
+        f"{comparison['difference']:.3g} of {comparison['largest']:.3g} {verdict}"
     )
+
+
+def only_array(path: Path, name: str) -> Any:
+    """The one array of a file."""
+    from convattn.networks.weights.files import read_weights
+
+    file = read_weights(path)
+    arrays = list(file.tensors().values())
+    if len(arrays) != 1 or arrays[0].dtype.kind in "iu" or not arrays[0].ndim or not len(arrays[0]):
+        raise ValueError(
+            f"{name} got {path}, but expected one array of floats [batch, ...], float32 or float64,"
+            " with the network's own axes (mostly [batch, rows, columns, channels] in JAX, [batch, "
+            f"channels, rows, columns] in PyTorch) and range: {file.listing()}; scale bytes as in "
+            "the training of the network, for example images.astype('float32') / 255"
+        )
+    return arrays[0]

@@ -5,6 +5,7 @@ import importlib
 import importlib.util
 import inspect
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,14 +24,22 @@ def own_code(what: str) -> Iterator[None]:
     """Code that is not this library's: its errors are said to be its own."""
     try:
         yield
-    except (ValueError, NotImplementedError, OSError):
+    except (NotImplementedError, OSError):
         raise
     except (jax.errors.JAXTypeError, jax.errors.JAXIndexError):  # of what cannot be traced
         raise
     except Exception as error:
         if isinstance(error, ModuleNotFoundError) and missing(error):  # an extra brings it
             raise
+        if isinstance(error, ValueError) and _is_of_this_library(error):
+            raise
         raise ValueError(f"{what} ends in {type(error).__name__}: {error}") from error
+
+
+def _is_of_this_library(error: BaseException) -> bool:
+    """Whether an error was raised in a module of convattn."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    return bool(frame.f_globals.get("__name__", "").partition(".")[0].startswith("convattn"))
 
 
 @contextmanager
