@@ -58,7 +58,7 @@ def test_layers_stand_where_kernels_do_not_depend_on_the_arguments(converted):
     expected = network(IMAGES)
     np.testing.assert_allclose(apply(layers, IMAGES), expected, rtol=0, atol=1e-12)
     np.testing.assert_allclose(jax.jit(apply)(layers, IMAGES), expected, rtol=0, atol=1e-12)
-    other = integers(5, 8, 7, 3) / 8  # other images, another size
+    other = integers(5, 7, 8, 3) / 8  # other images, another size, which SAME pads otherwise
     np.testing.assert_allclose(apply(layers, other), network(other), rtol=0, atol=1e-12)
 
 
@@ -264,15 +264,6 @@ def test_other_layers_than_those_of_the_example_are_refused():
             apply(wrong, IMAGES)
     with pytest.raises(ValueError, match=r"has no convolutions \['narrow'\] and"):
         apply(layers, integers(2, 8, 7, 3))
-
-
-def test_on_images_of_another_size_the_padding_is_theirs():
-    def function(images):
-        return convolve(images, KERNEL, window_strides=(2, 2), padding="SAME")
-
-    layers, apply, _ = attention_of(function, IMAGES)
-    other = integers(2, 7, 8, 3)  # odd and even sides for even and odd ones
-    np.testing.assert_allclose(apply(layers, other), function(other), rtol=0, atol=1e-12)
 
 
 def test_names_are_all_different_whatever_the_scopes_are_called():
@@ -482,11 +473,15 @@ def test_outputs_that_differ_and_are_no_real_numbers_have_no_bound(of, dtype):
     assert not report.entries
 
 
+def layer(images):
+    return convolve(images, KERNEL)
+
+
 @pytest.mark.parametrize(
     ("function", "example", "options", "message"),
     [
         (jnp.tanh, IMAGES, {}, "no convolution that becomes attention"),
-        (with_own_slope, IMAGES, {"where": lambda _: False}, r"no convolution .*`where` leaves"),
+        (layer, IMAGES, {"where": lambda _: False}, r"no convolution .*`where` leaves it"),
         (IMAGES, IMAGES, {}, "expected a function"),
         (network, IMAGES, {"stict": True}, r"stict=…, but expected options among where, form, "),
         (network, jax.eval_shape(lambda: IMAGES), {}, "ShapeDtypeStruct, but expected arrays"),
