@@ -179,7 +179,7 @@ def content(*shapes: tuple[int, ...], **options) -> ContentScores:
 
 
 TABLES = jnp.ones((3, 1), jnp.float32), jnp.ones((5, 2), jnp.float32)
-WIDE = ((7, 1, 3),) * 2  # query and key maps of three features
+MAPS = ((7, 1, 3),) * 2  # query and key maps of three features
 ONE_AXIS = ca.conv_to_attention(np.ones((3, 1, 2), np.float32), np.ones(2, np.float32))
 RESTORED = {
     **{
@@ -189,7 +189,7 @@ RESTORED = {
     "one axis": ONE_AXIS,
     "a bias alone": dataclasses.replace(ONE_AXIS, output=None),  # tokens stay what they are
     "nothing at all": dataclasses.replace(ONE_AXIS, output=None, bias=None),
-    "tables of content": dataclasses.replace(LAYER, content=content(*WIDE, tables=TABLES)),
+    "tables of content": dataclasses.replace(LAYER, content=content(*MAPS, tables=TABLES)),
     "two layers": ca.conv_to_two_layers(KERNEL, np.ones(2, np.float32), form="limit", stride=2),
 }
 
@@ -203,7 +203,7 @@ def test_every_part_is_restored(layer, suffix, tmp_path):
 
 def test_what_older_files_do_not_have_is_left_out():
     assert "padding" not in layer_metadata(LAYER)["layer"]
-    layer = dataclasses.replace(LAYER, content=content(*WIDE))
+    layer = dataclasses.replace(LAYER, content=content(*MAPS))
     metadata = layer_metadata(layer)
     description = json.loads(metadata["layer"])
     assert description["content"].pop("tables") is None
@@ -329,10 +329,10 @@ CONTRADICTIONS = [
     ({"content": content((6, 1, 1), (6, 1, 1))}, "heads of content"),
     ({"content": content((7, 2, 1), (7, 2, 1))}, "features of content"),
     ({"content": content((7, 1, 3), (7, 3))}, r"content.key.shape=\(7, 3\), but expected 3 axes"),
-    ({"content": content(*WIDE, (3,))}, r"content.query_bias.shape=\(3,\), but expected 2"),
+    ({"content": content(*MAPS, (3,))}, r"content.query_bias.shape=\(3,\), but expected 2"),
     ({"content": content((7, 1, 3), (6, 1, 3))}, "one number of heads in all of content"),
     *(
-        ({"content": content(*WIDE, tables=tables)}, message)
+        ({"content": content(*MAPS, tables=tables)}, message)
         for tables, message in (
             (TABLES[:1], "but expected one for each of 2 axes"),
             ((TABLES[0][:2], TABLES[1]), r"\[\(2, 1\), \(5, 2\)\], but expected one for each"),
