@@ -2,27 +2,15 @@
 
 import numpy as np
 import pytest
+from known_answers.planning import KNOWN, every, planned
 
-from convattn.compile.compilation import _planned
 from convattn.compile.evaluation import affine_values, node_values, one_values
 from convattn.compile.network import Network
 from convattn.known_answers import NETWORKS, KnownNetwork
 from convattn.known_answers.networks import drawn_images
 from convattn.known_answers.truth import points_read
 
-SOME = [
-    network for network in NETWORKS if network.name in ("corner", "strided", "trained-residual")
-]
-SLOW = [
-    pytest.param(network, id=network.name, marks=() if network in SOME else pytest.mark.slow)
-    for network in NETWORKS
-]
-
-
-def read(network: KnownNetwork) -> Network:
-    example = (network.example(),)
-    plan, _ = _planned(network.function, example, network.patch_size, None, None, False, None)
-    return plan.network
+SLOW = every(("corner", "strided", "trained-residual"))
 
 
 def lowest_bit(numbers: np.ndarray) -> float:
@@ -58,19 +46,19 @@ def assert_exact(network: Network, images: np.ndarray) -> None:
 
 @pytest.mark.parametrize("network", SLOW)
 def test_all_sums_are_exact_in_float64(network: KnownNetwork) -> None:
-    assert_exact(read(network), np.asarray(network.example(), np.float64))
+    assert_exact(planned(network).network, np.asarray(network.example(), np.float64))
 
 
 def test_pixels_of_many_bits_are_not_exact() -> None:
-    network = read(SOME[0])
-    images = np.asarray(SOME[0].example(), np.float64)
+    network = KNOWN["corner"]
+    images = np.asarray(network.example(), np.float64)
     with pytest.raises(AssertionError, match="value 1"):
-        assert_exact(network, images + 1e-15)
+        assert_exact(planned(network).network, images + 1e-15)
 
 
 @pytest.mark.parametrize("network", SLOW)
 def test_no_unit_that_is_read_stands_at_its_bend(network: KnownNetwork) -> None:
-    own = read(network)
+    own = planned(network).network
     needed, images = points_read(own), np.asarray(network.example(), np.float64)
     values = {own.image: images}
     for node in own.nodes:
@@ -92,7 +80,7 @@ def test_images_are_as_documented(network: KnownNetwork) -> None:
 
 def test_the_shortcut_decides_where_it_and_the_spots_disagree() -> None:
     """Images 0 and 1 are as in the training set; 2 has spots alone, 3 the tag alone."""
-    network = next(network for network in NETWORKS if network.name == "shortcut")
+    network = KNOWN["shortcut"]
     logits = np.asarray(network.function(network.example()))
     assert logits.argmax(-1).tolist() == [0, 1, 0, 0]
     tag = logits[3, 0] - logits[1, 0]
@@ -105,4 +93,4 @@ def test_drawn_images_are_the_same_in_every_version() -> None:
 
 
 def test_names_are_different() -> None:
-    assert len({network.name for network in NETWORKS}) == len(NETWORKS) == 24
+    assert len(KNOWN) == len(NETWORKS) == 24

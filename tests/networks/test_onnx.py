@@ -91,20 +91,13 @@ def test_other_examples_are_refused(example, tmp_path) -> None:
         jax.jit(lambda images: onnx.write_onnx(jnp.sin, images, tmp_path / "f.onnx"))(IMAGES)
 
 
-def test_a_small_output_is_compared_by_itself(tmp_path, monkeypatch) -> None:
+def test_a_small_output_is_compared_by_itself_and_a_wrong_one_not_written(
+    tmp_path, monkeypatch
+) -> None:
     run = onnx._run
     monkeypatch.setattr(onnx, "_run", lambda *args: [run(*args)[0], 1.001 * run(*args)[1]])
     with pytest.raises(ValueError, match="an output of onnxruntime differs by"):
         onnx.write_onnx(lambda x: (1e8 * x, jnp.sin(x)), IMAGES, tmp_path / "f.onnx")
-
-
-def test_wrong_outputs_are_not_written(tmp_path, monkeypatch) -> None:
-    run = onnx._run
-    monkeypatch.setattr(
-        onnx, "_run", lambda model, arrays: [each * 1.001 for each in run(model, arrays)]
-    )
-    with pytest.raises(ValueError, match="differs by"):
-        onnx.write_onnx(jnp.sin, IMAGES, tmp_path / "f.onnx")
     assert not (tmp_path / "f.onnx").exists()
 
 

@@ -25,11 +25,6 @@ def shift(tokens: int, by: int) -> torch.Tensor:
     return torch.eye(tokens, dtype=torch.float64).roll(by, dims=1)[None]
 
 
-def test_rollout_of_shifts_is_their_sum():
-    steps = [shift(7, 1), shift(7, 2)]
-    assert torch.equal(methods.rollout(steps, identity=0.0), shift(7, 3))
-
-
 @pytest.mark.parametrize("blocks", [1, 4])
 def test_rollout_of_a_shift_has_binomial_weights(blocks):
     expected = sum(comb(blocks, k) / 2**blocks * shift(7, k) for k in range(blocks + 1))

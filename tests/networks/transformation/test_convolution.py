@@ -24,7 +24,6 @@ def only_convolution(function, *args):
 @pytest.mark.parametrize(
     "options",
     [
-        {"padding": "VALID"},
         {"window_strides": (2, 3)},
         {"rhs_dilation": (2, 1), "padding": [(2, 2), (0, 1)]},
         {"padding": [(3, 4), (0, 5)]},  # beyond the reach

@@ -48,7 +48,7 @@ class Network(linen.Module):
 
 def test_a_linen_network_with_a_scan():
     model = Network()
-    variables = model.init(jax.random.key(1), IMAGES)
+    variables = jax.jit(model.init)(jax.random.key(1), IMAGES)
     variables = jax.tree.map(lambda leaf: leaf.astype(np.float64), variables)
     layers, apply, report = attention_of(lambda images: model.apply(variables, images), IMAGES)
     assert {name: layer.output.shape for name, layer in layers.items()} == {
@@ -66,8 +66,14 @@ def test_a_linen_network_with_a_scan():
     assert float(jnp.abs(attended(variables, IMAGES) - expected).max()) <= report.bound
 
 
-@pytest.mark.parametrize("train", [False, True])
-def test_an_nnx_network(train):
+def in_float64(tree):
+    """Parameters in float64."""
+    return jax.tree.map(
+        lambda leaf: leaf.astype(np.float64) if isinstance(leaf, jax.Array) else leaf, tree
+    )
+
+
+def nnx_network():
     rngs = {"rngs": nnx.Rngs(0), "param_dtype": np.float64}
     net = nnx.Sequential(
         nnx.Conv(3, 6, (3, 3), padding="CIRCULAR", **rngs),
@@ -76,23 +82,8 @@ def test_an_nnx_network(train):
         nnx.Conv(6, 6, (5, 5), feature_group_count=6, strides=2, **rngs),
         nnx.Conv(6, 4, (1, 1), **rngs),
     )
-    net.train() if train else net.eval()
-
-    def function(images):
-        return nnx.clone(net)(images)  # a model in training changes its statistics
-
-    layers, apply, report = attention_of(function, IMAGES)
-    assert [layer.heads for layer in layers.values()] == [10, 26, 2]
-    assert (report.passed, report.left, report.without_rule) == (True, (), None)
-    assert report.bound < 1e-9
-    np.testing.assert_allclose(apply(layers, IMAGES), function(IMAGES), rtol=0, atol=report.bound)
-
-
-def in_float64(tree):
-    """Parameters in float64."""
-    return jax.tree.map(
-        lambda leaf: leaf.astype(np.float64) if isinstance(leaf, jax.Array) else leaf, tree
-    )
+    net.train()  # a model in training changes its statistics
+    return lambda images: nnx.clone(net)(images), [10, 26, 2], 1e-9
 
 
 def equinox_network():
@@ -143,8 +134,14 @@ def keras_network():
     return lambda images: model(images, training=False), [10, 10, 2, 10], 1e-4
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("network", [equinox_network, haiku_network, keras_network])
+@pytest.mark.parametrize(
+    "network",
+    [
+        nnx_network,
+        *(pytest.param(each, marks=pytest.mark.slow) for each in (equinox_network, haiku_network)),
+        pytest.param(keras_network, marks=pytest.mark.slow),
+    ],
+)
 def test_a_network_of_another_package(network):
     function, heads, most = network()
     layers, apply, report = attention_of(function, IMAGES)

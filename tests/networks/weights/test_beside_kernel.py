@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from convattn.networks.weights.beside_kernel import changing
 from convattn.networks.weights.convolution_layout import find_convolution
 from convattn.networks.weights.files import WeightsFile, parse_weights
 from convattn.networks.weights.formats import WeightsRefused, write_safetensors
@@ -76,6 +75,10 @@ ELSEWHERE = [  # in another tree, beside a norm in a block, and further above
     ({"m.mask": MASK, "m.bn.weight": ones(OUT)}, "m.conv.weight"),
     ({"m.change": OIHW, "m.bn.weight": ones(OUT)}, "m.conv.weight"),
     ({"m.mask": MASK, "m.bn.weight": ones(OUT)}, "m.a.conv.weight"),
+    *(
+        ({f"m.{name}": ones(1), "m.bn.weight": OIHW}, "m.conv.weight")
+        for name in ("kernel_gain", "weight_scale", "log_weight_scale", "filter_mul")
+    ),
 ]
 ALL = [
     *ELSEWHERE,
@@ -153,13 +156,6 @@ def test_a_name_that_is_ignored_must_be_there():
     assert [*parse_weights(content, "net", ["c.lora"]).arrays] == ["c.weight"]
     with pytest.raises(WeightsRefused, match=r"no array or module 'c\.lor'; .*'c\.lora\.a'"):
         parse_weights(content, "net", ["c.lor"])
-
-
-@pytest.mark.parametrize("name", ["kernel_gain", "weight_scale", "log_weight_scale", "filter_mul"])
-def test_what_is_named_as_a_gain_of_the_kernel_is_refused(name):
-    kernel = np.ones((8, 4, 3, 3))
-    arrays = {"block.conv.weight": kernel, f"block.{name}": np.ones(1), "block.bn.weight": kernel}
-    assert changing(arrays, "block.conv.weight", None, 8) == [f"block.{name}"]
 
 
 SEPARATORS = [",", ":::", "|", " ", "->", "\\", "['']"]

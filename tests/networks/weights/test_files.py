@@ -9,21 +9,12 @@ import zipfile
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from strategies import FLOATS
 
 from convattn.networks.weights.files import WeightsFile, parse_weights, read_weights, refuse
 from convattn.networks.weights.formats import WeightsRefused, write_npz, write_safetensors
 
-DTYPES = (
-    "float64",
-    "float32",
-    "float16",
-    "bfloat16",
-    "int64",
-    "int8",
-    "uint16",
-    "uint32",
-    "uint64",
-)
+DTYPES = (*FLOATS, "int64", "int8", "uint16", "uint32", "uint64")
 
 
 def npy(array: np.ndarray, **options) -> bytes:
@@ -85,7 +76,6 @@ def test_the_first_bytes_tell_what_a_file_is(tmp_path):
 
 
 PICKLE = pickle.dumps({"weight": [1.0]})
-CHECKPOINT = archive(**{"model/data__pkl": PICKLE, "model/version": b"3"})
 TWICE = (
     b'{"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]},'
     b'"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
@@ -99,18 +89,13 @@ REFUSED = {
     "empty": (b"", "is empty"),
     "text": (b"no weights here", "neither .npy, .npz nor .safetensors"),
     "pickle": (PICKLE, "is a pickle, and reading one runs the program"),
-    "old torch": (pickle.dumps(119547037146038801333356, protocol=2), "which holds a pickle"),
-    "torch checkpoint": (CHECKPOINT, r"PyTorch checkpoint.*weights_only="),
     "pickled list": (pickle.dumps([], protocol=0), "is a pickle"),
     "pickled dictionary": (pickle.dumps({}, protocol=0), "is a pickle"),
     "pickled instance": (b"cimport", "is a pickle"),
     "keras": (b"\x89HDF\r\n\x1a\n", "HDF5"),
     "git lfs": (b"version https://git-lfs.github.com/spec/v1", "git lfs pull"),
     "npy of objects": (npy(np.array([{}]), allow_pickle=True), "holds pickled objects"),
-    "npy cut": (GOOD_NPY[:-1], "is not a valid .npy file"),
-    "npy cut in the header": (GOOD_NPY[:40], "is not a valid .npy file"),
     "npz of objects": (archive(x__npy=npy(np.array([{}]), allow_pickle=True)), "pickled objects"),
-    "npz cut": (GOOD_NPZ[:-30], "damaged .npz archive"),
     "npz with a wrong checksum": (bytes(BAD_CRC), "damaged"),
     "npz in npz": (archive(x__npy=GOOD_NPZ), "not a valid .npy file"),
     "npz of another compression": (archive(zipfile.ZIP_LZMA, x__npy=GOOD_NPY), "method 14"),
@@ -123,8 +108,6 @@ REFUSED = {
     "npy and more": (GOOD_NPY + b"?", "bytes of numbers"),
     "npy of another version": (GOOD_NPY[:6] + b"\3" + GOOD_NPY[7:], "not a valid .npy file"),
     "npz of text": (archive(readme__txt=b"hello"), "which is no array"),
-    "safetensors cut": (GOOD_TENSORS[:-1], "not a valid safetensors file"),
-    "safetensors cut in the header": (GOOD_TENSORS[:20], "not a valid safetensors file"),
     "safetensors twice": (tensors(TWICE, bytes(4)), "holds 'a' twice"),
     "safetensors of many axes": (
         tensors({"a": entry(shape=(1,) * 65)}, bytes(4)),
@@ -189,7 +172,7 @@ def test_every_changed_byte_is_read_or_refused(good):
 def test_wherever_a_file_is_cut_it_is_refused(good):
     parse_weights(good, "net")
     for length in range(len(good)):
-        with pytest.raises(WeightsRefused):
+        with pytest.raises(WeightsRefused, match=r"^net"):
             parse_weights(good[:length], "net")
 
 

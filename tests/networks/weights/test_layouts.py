@@ -33,16 +33,11 @@ from convattn.networks.weights.torch_layout import (
 from convattn.networks.weights.verification import reference
 
 # Kernel, patches, image, and how to convert. Output wider than the heads together, narrower heads,
-# stride that patches do not divide, one axis, groups and both dtypes are among them.
+# stride that patches do not divide, one axis and groups are among them.
 CASES = {
     "exact bias": ((3, 2, 2, 3), (2, 4), (4, 12), {"stride": (1, 2), "padding": "SAME_TORCH"}),
     "one-hot, output wider than all heads": ((1, 1, 1, 5), (1, 1), (3, 4), {"form": "limit"}),
-    "narrow heads": (
-        (3, 3, 2, 1),
-        (2, 2),
-        (4, 6),
-        {"form": "limit", "head_dim": 3},
-    ),
+    "narrow heads": ((3, 3, 2, 1), (2, 2), (4, 6), {"form": "limit", "head_dim": 3}),
     "scalar with gains": ((3, 2, 2), (1,), (5,), {"encoding": "scalar"}),
     "stride, groups": (
         (3, 2, 4),
@@ -55,12 +50,12 @@ ROUTES = {"flax": (pack_flax, apply_flax), "torch": (pack_torch, apply_formula)}
 
 
 @cache
-def fixed_case(name: str, dtype: str = "float32", integers: bool = True):
+def fixed_case(name: str):
     shape, patch, sides, options = CASES[name]
     generator = np.random.default_rng(len(name))
-    kernel = generator.integers(-4, 5, shape) + (0 if integers else generator.random(shape))
-    bias = generator.integers(-4, 5, shape[-1])
-    kernel, bias = kernel.astype(dtype), bias.astype(dtype)
+    kernel, bias = (
+        generator.integers(-4, 5, size).astype(np.float32) for size in (shape, shape[-1])
+    )
     layer = ca.conv_to_attention(kernel, bias, patch_size=patch, **options)
     fixed = at_image_size(layer, sides)
     expected = reference(fixed.layer, kernel, bias, sides, groups=options.get("groups", 1), seed=3)
@@ -177,10 +172,18 @@ def test_the_formula_is_that_of_queries_keys_and_values():
     assert_within(outputs[1], expected, 1e-12)  # of numbers of some tens, in float64
 
 
-def test_every_array_of_torch_has_its_shape():
-    """Of 3 heads, 4 queries and 6 keys; heads of one feature and results of two, so E = 3."""
+@cache
+def smallest_case() -> FixedSizeAttention:
+    """Of 3 heads, 4 queries and 5 keys; heads of one feature and results of two, so E = 3."""
     layer = ca.conv_to_attention(np.ones((2, 1, 2), np.float32), np.ones(2, np.float32))
-    arrays, metadata = pack_torch(at_image_size(layer, (4,)))
+    return at_image_size(layer, (4,))
+
+
+IMAGES = np.arange(4, dtype=np.float32).reshape(1, 4, 1)
+
+
+def test_every_array_of_torch_has_its_shape():
+    arrays, metadata = pack_torch(smallest_case())
     shapes = {name: array.shape for name, array in arrays.items()}
     assert shapes == {
         "in_proj_weight": (9, 3),
@@ -189,15 +192,17 @@ def test_every_array_of_torch_has_its_shape():
         "out_proj.bias": (3,),
         "attn_mask": (3, 4, 5),
     }
-    images = np.arange(4, dtype=np.float32).reshape(1, 4, 1)
     for name, shape in shapes.items():
         misshapen = np.zeros((*shape[:-1], shape[-1] + 1), np.float32)
         file = parse_weights(write_safetensors({**arrays, name: misshapen}, metadata), "net")
         with pytest.raises(
             WeightsRefused, match=rf"net: {name} has shape .* expected \({shape[0]}"
         ):
-            apply_formula(file, images)
-    result = apply_formula(parse_weights(write_safetensors(arrays, metadata), "net"), images)
+            apply_formula(file, IMAGES)
+    del arrays["attn_mask"]
+    with pytest.raises(WeightsRefused, match="no array 'attn_mask'"):
+        apply_formula(parse_weights(write_safetensors(arrays, metadata), "net"), IMAGES)
+    result = apply_formula(stored(pack_torch, smallest_case()), IMAGES)
     expected = [[2, 2], [4, 4], [6, 6], [4, 4]]  # with 1 the sums of two pixels, zero behind
     assert_within(result[0], expected, 1e-5)
 
@@ -225,26 +230,22 @@ def test_what_has_no_fixed_size_is_refused(monkeypatch):
         pack_torch(at_image_size(layer, (4,)))
 
 
-def test_another_layout_another_size_and_other_shapes_are_refused():
-    fixed, expected = fixed_case("exact bias")
-    files = {route: stored(pack, fixed) for route, (pack, _) in ROUTES.items()}
-    with pytest.raises(WeightsRefused, match="net is not in the layout 'flax'"):
-        apply_flax(files["torch"], expected.images)
-    with pytest.raises(WeightsRefused, match="net is not in the layout 'torch'"):
-        apply_formula(files["flax"], expected.images)
-    for route, (_, run) in ROUTES.items():
-        with pytest.raises(ValueError, match="the weights are made for images of"):
-            run(files[route], expected.images[:, :2])
-        for metadata in ({}, {"convattn": "3"}, {"convattn": "{}"}, {"convattn": "{"}):
-            with pytest.raises(WeightsRefused, match=f"net is not in the layout '{route}'"):
-                run(dataclasses.replace(files[route], metadata=metadata), expected.images)
-    arrays, metadata = pack_flax(fixed)
-    arrays["out.bias"] = np.zeros(2, np.float32)
-    with pytest.raises(WeightsRefused, match=r"out.bias has shape \(2,\), expected"):
-        apply_flax(parse_weights(write_safetensors(arrays, metadata), "net"), expected.images)
-    arrays, metadata = pack_torch(fixed)
-    del arrays["attn_mask"]
-    with pytest.raises(WeightsRefused, match="no array 'attn_mask'"):
-        apply_formula(parse_weights(write_safetensors(arrays, metadata), "net"), expected.images)
+@pytest.mark.parametrize(("route", "other"), [("flax", "torch"), ("torch", "flax")])
+def test_another_layout_and_another_size_are_refused(route, other):
+    file, another = (stored(ROUTES[name][0], smallest_case()) for name in (route, other))
+    run = ROUTES[route][1]
+    with pytest.raises(ValueError, match="the weights are made for images of"):
+        run(file, IMAGES[:, :2])
+    wrong = ({}, {"convattn": "3"}, {"convattn": "{}"}, {"convattn": "{"}, another.metadata)
+    for metadata in wrong:
+        with pytest.raises(WeightsRefused, match=f"net is not in the layout '{route}'"):
+            run(dataclasses.replace(file, metadata=metadata), IMAGES)
+
+
+def test_other_shapes_of_flax_are_refused():
+    arrays, metadata = pack_flax(smallest_case())
+    arrays["out.bias"] = np.zeros(3, np.float32)
+    with pytest.raises(WeightsRefused, match=r"out.bias has shape \(3,\), expected"):
+        apply_flax(parse_weights(write_safetensors(arrays, metadata), "net"), IMAGES)
     with pytest.raises(ValueError, match=r"the bias has the shape .* but 1 heads, 2 queries"):
         BiasedAttention(jnp.zeros((1, 1, 3)))(*(jnp.zeros((1, 2, 1, 1)) for _ in range(3)))

@@ -1,4 +1,4 @@
-"""Re-parametrised kernels of state dicts: the numbers are those that PyTorch 2.11 computes."""
+"""Re-parametrised kernels of state dicts, computed as PyTorch computes them."""
 
 import numpy as np
 import pytest
@@ -10,39 +10,35 @@ from convattn.networks.weights.reparametrisation import computed
 
 STORED = np.array([-3, 2, 0, -2, 3, 1, -1, -3, 2, 0, -2, 3], np.float32).reshape(3, 2, 1, 2)
 MASK = np.array([1, 1, 0, 1, 1, 0, 0, 1, 0, 0, 1, 1], np.float32).reshape(STORED.shape)
-U0, V0 = [0.674217, -0.323066, -0.664123], [-0.853332, 0.13273, 0.352714, -0.360277]
-U1 = [0.925524, 0.378689]
-V1 = [-0.64873, 0.101499, 0.483236, -0.280238, 0.101499, 0.496482]
 
 
 def array(*numbers: float, shape: tuple[int, ...] = (-1,)) -> np.ndarray:
     return np.array(numbers, np.float32).reshape(shape)
 
 
-NORMS = [  # g, and the kernel of torch.nn.utils.weight_norm at dim 0, 1, 3 and None
-    (
-        array(6.184658, 13.416409, 18.553974, shape=(3, 1, 1, 1)),
-        [-4.5, 3, 0, -3, 9, 3, -3, -9, 9, 0, -9, 13.5],
-    ),
-    (
-        array(7.794229, 15.588457, shape=(1, 2, 1, 1)),
-        [-4.5, 3, 0, -6, 4.5, 1.5, -3, -9, 3, 0, -6, 9],
-    ),
-    (
-        array(7.794229, 15.588457, shape=(1, 1, 1, 2)),
-        [-4.5, 6, 0, -6, 4.5, 3, -1.5, -9, 3, 0, -3, 9],
-    ),
-    (array(11.022704, shape=()), [-4.5, 3, 0, -3, 4.5, 1.5, -1.5, -4.5, 3, 0, -3, 4.5]),
+def normed(factor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """g of a weight norm, for each index of the axis where it has several, and g v/|v|."""
+    others = tuple(axis for axis, size in enumerate(factor.shape) if size == 1) or None
+    lengths = np.sqrt((STORED**2).sum(others, keepdims=others is not None))
+    return np.asarray(factor * lengths, np.float32), STORED * factor
+
+
+def stepped(axis: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """u along Wv, as a step of a spectral norm leaves it, v and σ = uᵀWv, W's rows by an axis."""
+    matrix = np.moveaxis(STORED, axis, 0).reshape(STORED.shape[axis], -1)
+    right = np.arange(1.0, 1 + matrix.shape[1])
+    right /= np.linalg.norm(right)
+    value = np.linalg.norm(matrix @ right)
+    return np.float32(matrix @ right / value), np.float32(right), value
+
+
+NORMS = [  # of torch.nn.utils.weight_norm at dim 0, 1, 3 and None
+    normed(array(1.5, 3, 4.5, shape=(3, 1, 1, 1))),
+    normed(array(1.5, 3, shape=(1, 2, 1, 1))),
+    normed(array(1.5, 3, shape=(1, 1, 1, 2))),
+    normed(array(1.5, shape=())),
 ]
-SPECTRAL = [  # u, v and one entry of the kernel, STORED / σ, of torch.nn.utils.spectral_norm
-    (array(*U0), array(*V0), 0.570402),
-    (array(*U1), array(*V1), 0.788428),
-    (
-        array(0.707239, -0.002022, -0.706972),
-        array(-0.657682, 0.262287, 0.262938, -0.65538),
-        0.557086,
-    ),
-]
+(U0, V0, _), (U1, V1, _) = SPECTRAL = [stepped(axis) for axis in (0, 1)]
 OLD = {
     "g": "weight_g",
     "v": "weight_v",
@@ -66,9 +62,9 @@ def state(names: dict[str, str], **parts: np.ndarray) -> dict[str, np.ndarray]:
 KERNELS = [
     *((state(names, g=g, v=STORED), kernel) for names in (OLD, NEW) for g, kernel in NORMS),
     *(
-        (state(names, orig=STORED, u=u, v=v), STORED.ravel() / 3 * entry)
+        (state(names, orig=STORED, u=u, v=v), STORED / value)
         for names in (OLD, NEW)
-        for u, v, entry in SPECTRAL
+        for u, v, value in SPECTRAL
     ),
     (state(OLD, orig=STORED, mask=MASK), [-3, 2, 0, -2, 3, 0, 0, -3, 0, 0, -2, 3]),
     (
@@ -142,9 +138,9 @@ REFUSED = [
     {"net.weight_g": np.ones((3, 2, 1, 1), np.float32), "net.weight_v": STORED},
     {"net.weight_v": STORED},
     {"net.weight_orig": STORED},
-    {"net.weight_orig": STORED, "net.weight_u": array(*U0), "net.weight": STORED},
+    {"net.weight_orig": STORED, "net.weight_u": U0, "net.weight": STORED},
     {"net.weight_orig": STORED, "net.weight_mask": MASK, "net.weight": STORED},
-    {"net.weight_orig": STORED, "net.weight_u": array(*U0), "net.weight_v": array(*V1)},
+    {"net.weight_orig": STORED, "net.weight_u": U0, "net.weight_v": V1},
     {"net.weight_orig": STORED, "net.weight_mask": MASK[:2]},
     {"net.parametrizations.weight.original": STORED},
     {"net.parametrizations.weight.original": STORED, "net.parametrizations.weight.0.base": STORED},
@@ -152,7 +148,7 @@ REFUSED = [
         "net.parametrizations.weight.original0": STORED,
         "net.parametrizations.weight.original1": MASK,
     },
-    {"net.weight": WEIGHT, "net.weight_u": array(*U0)},
+    {"net.weight": WEIGHT, "net.weight_u": U0},
     {"net.weight": WEIGHT, "net.gain": GAIN},
     {"net.weight": WEIGHT, "net.mask": MASK},
     {"net.weight": WEIGHT, "net.lora_A.weight": STORED, "net.lora_B.weight": STORED},

@@ -80,27 +80,28 @@ def make_encoding(name: str, draw):
     }[name]()
 
 
-ENCODINGS = (
-    "absolute",
-    "absolute table",
-    "axial",
-    "axial table",
-    "axial rotary",
-    "bias",
-    "bias with a leak",
-    "enumerated",
-    "gaussian",
-    "learned",
-    "mixture",
-    "polygon",
-    "quadratic",
-    "quadratic grid",
-    "relative",
-    "relative table",
-    "rotary",
-    "scalar",
-    "scalar limit",
-)
+# The start of the SHA-256 of the .npz file of `layer_to_hold`.
+DIGESTS = {
+    "absolute": "f84813e1e13e",
+    "absolute table": "6fceb9643e3b",
+    "axial": "6ba436d4b6fc",
+    "axial table": "613c3eef91f3",
+    "axial rotary": "791752b83c08",
+    "bias": "71e2e5593915",
+    "bias with a leak": "aa99858d16a6",
+    "enumerated": "b2588409b24a",
+    "gaussian": "457b714b3f37",
+    "learned": "c2a7cf64caad",
+    "mixture": "d8ba6da7a655",
+    "polygon": "5ff0a84e2c9a",
+    "quadratic": "ff2aa9d6364c",
+    "quadratic grid": "2ec4e482409c",
+    "relative": "372497c3c06b",
+    "relative table": "3cd0cf8a08ed",
+    "rotary": "88189332b41e",
+    "scalar": "7f5ec4da92d4",
+    "scalar limit": "5d4a2026a145",
+}
 
 
 @st.composite
@@ -119,7 +120,7 @@ def layers(draw: st.DrawFn) -> AttentionLayer:
     if stored_maps == "value":
         value, output = numbers_of(HEADS, FEATURES, WIDE), None
     return AttentionLayer(
-        encoding=make_encoding(draw(st.sampled_from(ENCODINGS)), numbers_of),
+        encoding=make_encoding(draw(st.sampled_from(sorted(DIGESTS))), numbers_of),
         value=value,
         output=output,
         bias=numbers_of(WIDE) if draw(st.booleans()) else None,
@@ -147,30 +148,6 @@ def test_a_layer_is_restored_bit_for_bit(layer, suffix, tmp_path_factory):
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
 
 
-# The start of the SHA-256 of the .npz file of `layer_to_hold`.
-DIGESTS = {
-    "absolute": "f84813e1e13e",
-    "absolute table": "6fceb9643e3b",
-    "axial": "6ba436d4b6fc",
-    "axial table": "613c3eef91f3",
-    "axial rotary": "791752b83c08",
-    "bias": "71e2e5593915",
-    "bias with a leak": "aa99858d16a6",
-    "enumerated": "b2588409b24a",
-    "gaussian": "457b714b3f37",
-    "learned": "c2a7cf64caad",
-    "mixture": "d8ba6da7a655",
-    "polygon": "5ff0a84e2c9a",
-    "quadratic": "ff2aa9d6364c",
-    "quadratic grid": "2ec4e482409c",
-    "relative": "372497c3c06b",
-    "relative table": "3cd0cf8a08ed",
-    "rotary": "88189332b41e",
-    "scalar": "7f5ec4da92d4",
-    "scalar limit": "5d4a2026a145",
-}
-
-
 def layer_to_hold(name: str) -> AttentionLayer:
     def draw(*shape):
         return jnp.arange(1.0, 1 + np.prod(shape), dtype="float32").reshape(shape)
@@ -183,7 +160,7 @@ def layer_to_hold(name: str) -> AttentionLayer:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ENCODINGS)
+@pytest.mark.parametrize("name", DIGESTS)
 def test_the_bytes_of_a_file_are_those_of_the_first_version(name):
     """Files that users hold stay readable: the format is that of the hashes above."""
     layer = layer_to_hold(name)
@@ -192,98 +169,104 @@ def test_the_bytes_of_a_file_are_those_of_the_first_version(name):
     assert_same_layer(restore_layer(parse_weights(content, "held")), layer)
 
 
-LAYER = ca.conv_to_attention(np.ones((3, 2, 1, 2), np.float32), np.ones(2, np.float32))
+KERNEL = np.ones((3, 2, 1, 2), np.float32)
+LAYER = ca.conv_to_attention(KERNEL, np.ones(2, np.float32))
+TWO = ca.conv_to_two_layers(KERNEL, np.ones(2, np.float32))
 
 
-def stored(**changes) -> WeightsFile:
-    arrays, metadata = layer_arrays(LAYER), layer_metadata(LAYER)
+def content(*shapes: tuple[int, ...], **options) -> ContentScores:
+    return ContentScores(*(jnp.ones(shape, jnp.float32) for shape in shapes), **options)
+
+
+TABLES = jnp.ones((3, 1), jnp.float32), jnp.ones((5, 2), jnp.float32)
+MAPS = ((7, 1, 3),) * 2  # query and key maps of three features
+ONE_AXIS = ca.conv_to_attention(np.ones((3, 1, 2), np.float32), np.ones(2, np.float32))
+RESTORED = {
+    **{
+        padding: ca.conv_to_attention(KERNEL, patch_size=2, padding=padding)
+        for padding in ("EDGE", "SAME", "SAME_LOWER", "VALID")
+    },
+    "one axis": ONE_AXIS,
+    "a bias alone": dataclasses.replace(ONE_AXIS, output=None),  # tokens stay what they are
+    "nothing at all": dataclasses.replace(ONE_AXIS, output=None, bias=None),
+    "tables of content": dataclasses.replace(LAYER, content=content(*MAPS, tables=TABLES)),
+    "two layers": ca.conv_to_two_layers(KERNEL, np.ones(2, np.float32), form="limit", stride=2),
+}
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
+@pytest.mark.parametrize("layer", RESTORED.values(), ids=RESTORED)
+def test_every_part_is_restored(layer, suffix, tmp_path):
+    ca.save_layer(layer, tmp_path / f"layer{suffix}")
+    assert_same_layer(ca.load_layer(tmp_path / f"layer{suffix}"), layer)
+
+
+def test_what_older_files_do_not_have_is_left_out():
+    assert "padding" not in layer_metadata(LAYER)["layer"]
+    layer = dataclasses.replace(LAYER, content=content(*MAPS))
+    metadata = layer_metadata(layer)
     description = json.loads(metadata["layer"])
-    for key, value in changes.pop("described", {}).items():
+    assert description["content"].pop("tables") is None
+    file = WeightsFile("net", layer_arrays(layer), {**metadata, "layer": json.dumps(description)})
+    assert_same_layer(restore_layer(file), layer)
+
+
+def stored(source=LAYER, described=None, arrays=None, **changed) -> WeightsFile:
+    """A file of a layer with something of it changed, its path written with __."""
+    metadata, held = layer_metadata(source), layer_arrays(source)
+    description = json.loads(metadata["layer"])
+    for key, value in (described or {}).items():
         *path, last = key.split("__")
         node = description
         for part in path:
             node = node[part]
         node[last] = value
-    for key, value in changes.pop("arrays", {}).items():
-        name = key.replace("__", ".")
-        if value is None:
-            del arrays[name]
-        else:
-            arrays[name] = value
-    return WeightsFile("net", arrays, {**metadata, "layer": json.dumps(description), **changes})
+    held |= {key.replace("__", "."): value for key, value in (arrays or {}).items()}
+    held = {name: array for name, array in held.items() if array is not None}
+    return WeightsFile("net", held, {**metadata, "layer": json.dumps(description), **changed})
 
 
 REACH = [[1, 1], [0, 1]]  # of that kernel, in pixels
-BROKEN = {
-    "another format": (stored(format="pt"), "holds no layer of this library"),
-    "another version": (stored(version="9"), "has version '9'"),
-    "no JSON": (stored(layer="{"), "is no JSON"),
-    "no object": (stored(layer="[]"), "described as None, but expected AttentionLayer"),
-    "another class": (stored(described={"class": "Path"}), "described as 'Path'"),
-    "content for encoding": (
+BROKEN = [
+    (stored(format="pt"), "holds no layer of this library"),
+    (stored(version="9"), "has version '9'"),
+    (stored(layer="{"), "is no JSON"),
+    (stored(layer="[]"), "described as None, but expected AttentionLayer"),
+    (stored(described={"class": "Path"}), "described as 'Path'"),
+    (
         stored(described={"encoding__class": "ContentScores"}),
         "encoding is described as 'ContentScores', but expected AbsoluteEncoding",
     ),
-    "unknown field": (stored(described={"evil": 1}), "unknown fields .'evil'."),
-    "missing array": (stored(arrays={"output": None}), "has no array 'output'"),
-    "surplus array": (stored(arrays={"extra": np.ones(1)}), "holds 'extra', of which"),
-    "absent and there": (stored(described={"output": None}), "holds 'output', of which"),
-    "a number for an array": (
-        stored(described={"output": 3}),
-        "described as 3, but expected an array",
-    ),
-    "a text for a size": (stored(described={"patch_size": ["1", 1]}), "'1', but expected integers"),
-    "no size": (stored(described={"stride": None}), "stride=None"),
-    "patch size zero": (stored(described={"patch_size": [0, 1]}), "patch_size=0, but expected"),
-    "patch size a number": (stored(described={"patch_size": 2}), "patch_size=2, but expected tup"),
-    "three axes": (stored(described={"patch_size": [1, 1, 1]}), "one or two axes"),
-    "ring of one axis": (stored(described={"ring": [[1, 1]]}), "ring="),
-    "stride beyond any image": (
+    (stored(described={"evil": 1}), "unknown fields .'evil'."),
+    (stored(arrays={"output": None}), "has no array 'output'"),
+    (stored(arrays={"extra": np.ones(1)}), "holds 'extra', of which"),
+    (stored(described={"output": None}), "holds 'output', of which"),
+    (stored(described={"output": 3}), "described as 3, but expected an array"),
+    (stored(described={"patch_size": ["1", 1]}), "'1', but expected integers"),
+    (stored(described={"stride": None}), "stride=None"),
+    (stored(described={"patch_size": 2}), "patch_size=2, but expected tup"),
+    (stored(described={"ring": [[1, 1]]}), "ring="),
+    (
         stored(described={"stride": [10**18, 1]}),
         "describes no layer that works: stride=10*, but expected at most 1048576",
     ),
-    "stride of many digits": (stored(described={"stride": [10**30, 1]}), "an integer of 31 digits"),
-    "offsets a number": (stored(described={"encoding__offsets": 3}), "offsets=3, but expected"),
-    "offsets in offsets": (
+    (stored(described={"encoding__offsets": 3}), "offsets=3, but expected"),
+    (
         stored(described={"encoding__offsets": [[[], 0], *([0, at] for at in range(5))]}),
         "offsets=.*, but expected tuple",
     ),
-    "offsets of truth values": (
-        stored(described={"encoding__offsets": [[0, True]] * 6}),
-        "offsets=.*, but expected tuple",
-    ),
-    "offsets twice": (
-        stored(described={"encoding__offsets": [[0, 0]] * 6}),
-        "expected distinct shifts",
-    ),
-    "fewer offsets": (stored(described={"encoding__offsets": [[0, 0]]}), "as many as entries"),
-    "another rank": (
-        stored(arrays={"output": np.ones((7, 2), np.float32)}),
-        "output.shape=.7, 2., but expected 3 axes",
-    ),
-    "other heads": (
-        stored(arrays={"output": np.ones((6, 1, 2), np.float32)}),
-        "the heads of output and of encoding differ: 6 and 7",
-    ),
-    "another width": (stored(arrays={"bias": np.ones(3, np.float32)}), "the length of bias"),
-    "NaN": (stored(arrays={"bias": np.full(2, np.nan, np.float32)}), "bias has 2 non-finite"),
-    "leak of several": (
-        stored(arrays={"encoding__leak": np.ones(2, np.float32)}),
-        "uniform_weight.shape=.2,., but expected 0 axes",
-    ),
-    **{
-        f"leak {uniform_weight}": (
-            stored(arrays={"encoding__leak": np.array(uniform_weight, np.float32)}),
-            f"encoding.uniform_weight={uniform_weight} in float32, but expected a number strictly",
+    (stored(described={"encoding__offsets": [[0, True]] * 6}), "offsets=.*, but expected tuple"),
+    (stored(described={"encoding__offsets": [[0, 0]] * 6}), "expected distinct shifts"),
+    (stored(described={"encoding__offsets": [[0, 0]]}), "as many as entries"),
+    *(
+        (
+            stored(arrays={"encoding__leak": np.array(weight, np.float32)}),
+            f"encoding.uniform_weight={weight} in float32, but expected a number strictly",
         )
-        for uniform_weight in (-0.5, 0.0, 1.0, 1.5)
-    },
-    "a ring too large for memory": (
-        stored(described={"ring": [[10**9, 10**9]] * 2}),
-        "describes no layer that works: ring=.* at most 1048576 are expected",
+        for weight in (-0.5, 0.0, 1.0, 1.5)
     ),
-    **{
-        f"padding {padding}": (stored(described={"padding": padding}), message)
+    *(
+        (stored(described={"padding": padding}), message)
         for padding, message in (
             (["MIRROR", REACH, REACH], "padding=.* but expected one of"),
             ([["EDGE"], REACH, REACH], "padding=.* but expected one of"),
@@ -294,111 +277,92 @@ BROKEN = {
             (["EDGE", REACH, [[2, 2], [0, 1]]], "a kernel that reaches over"),
             (["ZEROS", [[2, 1], [0, 1]], REACH], "as far as the kernel reaches"),
         )
-    },
-    "a ring just too large": (
+    ),
+    (
+        stored(described={"ring": [[10**9, 10**9]] * 2}),
+        "describes no layer that works: ring=.* at most 1048576 are expected",
+    ),
+    (
         stored(described={"ring": [[2**19, 2**19], [0, 0]]}),
         "a single query 1048577 keys",
     ),
-}
+    (stored(TWO, {"exact": False}), "the layers' leak says otherwise"),
+    (stored(TWO, {"first__ring": [[2, 1], [0, 0]]}), "the first layer's ring and offsets differ"),
+    (
+        stored(TWO, {"first__encoding__offsets": [[-1, 0], [0, 1], [1, 0]]}),
+        "the first layer's ring and offsets differ",
+    ),
+    (
+        stored(TWO, arrays={"second__output": np.ones((3, 1, 2), np.float32)}),
+        "the features between two layers differ",
+    ),
+    (stored(TWO, {"stride": [1, 10**18]}), "stride=10*, but expected at most"),
+    (stored(TWO, {"first__class": "TwoLayers"}), "'TwoLayers', but expected AttentionLayer"),
+    (
+        stored(TWO, arrays={"bias": np.ones(5, np.float32)}),
+        "the shape of bias and the channels out differ",
+    ),
+]
 
 
-@pytest.mark.parametrize(("file", "message"), BROKEN.values(), ids=BROKEN)
+@pytest.mark.parametrize(("file", "message"), BROKEN, ids=[said for _, said in BROKEN])
 def test_a_file_that_is_no_layer_is_refused(file, message):
     with pytest.raises(WeightsRefused, match=f"^net.*{message}"):
         restore_layer(file)
 
 
-@pytest.mark.parametrize("padding", ["EDGE", "SAME", "SAME_LOWER", "VALID"])
-@pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
-def test_what_fills_the_ring_is_restored(padding, suffix, tmp_path):
-    layer = ca.conv_to_attention(np.ones((3, 2, 1, 2), np.float32), patch_size=2, padding=padding)
-    ca.save_layer(layer, tmp_path / f"layer{suffix}")
-    assert_same_layer(ca.load_layer(tmp_path / f"layer{suffix}"), layer)
-    assert "padding" not in layer_metadata(LAYER)["layer"]
+ENCODING = LAYER.encoding
+CONTRADICTIONS = [
+    ({"bias": jnp.ones(3)}, "the length of bias"),
+    ({"bias": jnp.ones((2, 1))}, r"bias.shape=\(2, 1\), but expected one axis"),
+    ({"bias": jnp.ones(())}, r"bias.shape=\(\), but expected one axis"),
+    ({"bias": jnp.array([1, jnp.inf])}, "bias has 1 non-finite"),
+    ({"stride": (1,)}, "stride="),
+    ({"dilation": (1, 0)}, "dilation="),
+    ({"patch_size": (0, 1)}, "patch_size=0, but expected"),
+    ({"patch_size": (1, 1, 1)}, "one or two axes"),
+    ({"patch_size": (2, 2)}, "a patch has 4 pixels"),
+    ({"output": jnp.ones((7, 2))}, r"output.shape=\(7, 2\), but expected 3 axes"),
+    ({"output": jnp.ones((6, 1, 2))}, "the heads of output and of encoding differ: 6 and 7"),
+    ({"value": jnp.ones((7, 1, 2))}, "the head dimension"),
+    ({"value": jnp.ones((7, 1, 3)), "output": None}, "the length of bias"),
+    ({"content": content((6, 1, 1), (6, 1, 1))}, "heads of content"),
+    ({"content": content((7, 2, 1), (7, 2, 1))}, "features of content"),
+    ({"content": content((7, 1, 3), (7, 3))}, r"content.key.shape=\(7, 3\), but expected 3 axes"),
+    ({"content": content(*MAPS, (3,))}, r"content.query_bias.shape=\(3,\), but expected 2"),
+    ({"content": content((7, 1, 3), (6, 1, 3))}, "one number of heads in all of content"),
+    *(
+        ({"content": content(*MAPS, tables=tables)}, message)
+        for tables, message in (
+            (TABLES[:1], "but expected one for each of 2 axes"),
+            ((TABLES[0][:2], TABLES[1]), r"\[\(2, 1\), \(5, 2\)\], but expected one for each"),
+            ((TABLES[0], TABLES[1][:, :0]), r"\[\(3, 1\), \(5, 0\)\], but expected one for each"),
+            ((TABLES[0],) * 2, "the features of content's tables and of its queries differ: 2"),
+        )
+    ),
+    (
+        {"encoding": encodings.MixtureEncoding(-jnp.ones((7, 1)), ((0, 0),))},
+        "nonnegative shares of a mixture",
+    ),
+    (
+        {"encoding": dataclasses.replace(ENCODING, uniform_weight=jnp.full(2, 0.5))},
+        r"uniform_weight.shape=\(2,\), but expected 0 axes",
+    ),
+]
 
 
-@pytest.mark.parametrize("bias", [None, np.ones(2, np.float32)], ids=["without bias", "bias"])
-def test_layers_of_one_axis_and_without_maps_are_restored(bias, tmp_path):
-    """Where tokens stay what they are a bias may be all that is added."""
-    one = ca.conv_to_attention(np.ones((3, 1, 2), np.float32), bias)
-    for number, layer in enumerate((one, dataclasses.replace(one, output=None))):
-        path = tmp_path / f"{number}.npz"
-        ca.save_layer(layer, path)
-        assert_same_layer(ca.load_layer(path), layer)
+@pytest.mark.parametrize(("change", "message"), CONTRADICTIONS)
+def test_a_layer_that_does_not_fit_together_is_not_saved(change, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        ca.save_layer(dataclasses.replace(LAYER, **change), tmp_path / "layer.npz")
+    assert not list(tmp_path.iterdir())
 
 
-def test_content_of_a_file_from_before_there_were_tables_has_none(tmp_path):
-    content = ContentScores(jnp.ones((7, 1, 3), "float32"), jnp.ones((7, 1, 3), "float32"))
-    layer = dataclasses.replace(LAYER, content=content)
-    metadata = layer_metadata(layer)
-    description = json.loads(metadata["layer"])
-    assert description["content"].pop("tables") is None
-    file = WeightsFile("net", layer_arrays(layer), {**metadata, "layer": json.dumps(description)})
-    assert_same_layer(restore_layer(file), layer)
-
-
-def test_tables_of_content_are_restored(tmp_path):
-    """An array for each axis, the rows' features and those of the columns together the queries'."""
-    tables = jnp.ones((3, 1), "float32"), jnp.ones((5, 2), "float32")
-    maps = (jnp.ones((7, 1, 3), "float32"),) * 2
-    layer = dataclasses.replace(LAYER, content=ContentScores(*maps, tables=tables))
-    ca.save_layer(layer, tmp_path / "layer.npz")
-    assert_same_layer(ca.load_layer(tmp_path / "layer.npz"), layer)
-    for wrong, said in (
-        (tables[:1], "but expected one for each of 2 axes"),
-        ((tables[0][:2], tables[1]), r"\[\(2, 1\), \(5, 2\)\], but expected one for each"),
-        ((tables[0], tables[1][:, :0]), r"\[\(3, 1\), \(5, 0\)\], but expected one for each"),
-        ((tables[0], tables[0]), "the features of content's tables and of its queries differ: 2"),
-    ):
-        content = ContentScores(*maps, tables=wrong)
-        with pytest.raises(ValueError, match=said):
-            ca.save_layer(dataclasses.replace(LAYER, content=content), tmp_path / "wrong.npz")
-
-
-def test_content_of_another_shape_is_not_saved(tmp_path):
-    query, bias = jnp.ones((7, 1, 3)), jnp.ones((7, 3))
-    for content, said in (
-        (ContentScores(query, query[:, 0]), r"content.key.shape=\(7, 3\), but expected 3 axes"),
-        (ContentScores(query, query, bias[0]), r"content.query_bias.shape=\(3,\), but expected 2"),
-        (ContentScores(query, query[:6]), "expected one number of heads in all of content"),
-    ):
-        with pytest.raises(ValueError, match=said):
-            ca.save_layer(dataclasses.replace(LAYER, content=content), tmp_path / "layer.npz")
-
-
-def test_a_layer_that_does_not_fit_together_is_not_saved(tmp_path):
-    path = tmp_path / "layer.npz"
-    for change, message in [
-        ({"bias": jnp.ones(3)}, "the length of bias"),
-        ({"bias": jnp.ones((2, 1))}, r"bias.shape=\(2, 1\), but expected one axis"),
-        ({"bias": jnp.ones(())}, r"bias.shape=\(\), but expected one axis"),
-        ({"stride": (1,)}, "stride="),
-        ({"dilation": (1, 0)}, "dilation="),
-        ({"bias": jnp.array([1, jnp.inf])}, "non-finite"),
-        ({"value": jnp.ones((7, 1, 2))}, "the head dimension"),
-        ({"value": jnp.ones((7, 1, 3)), "output": None}, "the length of bias"),
-        ({"content": ContentScores(jnp.ones((6, 1, 1)), jnp.ones((6, 1, 1)))}, "heads of content"),
-        ({"content": ContentScores(jnp.ones((7, 2, 1)), jnp.ones((7, 2, 1)))}, "features of cont"),
-        ({"patch_size": (2, 2)}, "a patch has 4 pixels"),
-        (
-            {"encoding": encodings.MixtureEncoding(-jnp.ones((7, 1)), ((0, 0),))},
-            "nonnegative shares of a mixture",
-        ),
-        (
-            {"encoding": encodings.MixtureEncoding(jnp.ones((7, 1)), ((0, 0), (0, 1)))},
-            "expected as many as entries: 1",
-        ),
-        (
-            {"encoding": dataclasses.replace(LAYER.encoding, uniform_weight=jnp.asarray(1.5))},
-            "uniform_weight=1.5",
-        ),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            ca.save_layer(dataclasses.replace(LAYER, **change), path)
+def test_a_layer_is_not_saved_under_another_ending_and_not_when_it_is_traced(tmp_path):
     with pytest.raises(ValueError, match=r"ends in '\.pt', but weights are written as"):
         ca.save_layer(LAYER, tmp_path / "layer.pt")
     with pytest.raises(ValueError, match="traced"):
-        jax.jit(lambda layer: ca.save_layer(layer, path))(LAYER)
+        jax.jit(lambda layer: ca.save_layer(layer, tmp_path / "layer.npz"))(LAYER)
     assert not list(tmp_path.iterdir())
 
 

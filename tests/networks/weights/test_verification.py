@@ -17,6 +17,7 @@ from convattn.bounds.score_error import score_error
 from convattn.bounds.two_layers import two_layers_bound
 from convattn.constructions.linear_map import linear_map
 from convattn.networks.recovered_kernel import recovery_size, uniform_part
+from convattn.networks.weights import converted_layer
 from convattn.networks.weights.verification import (
     Reference,
     _nothing_rounds,
@@ -159,8 +160,8 @@ def test_heads_that_look_beyond_the_kernel_show_on_a_large_image(options) -> Non
 @pytest.mark.parametrize(
     "options",
     [
-        *({"padding": padding} for padding in ("SAME", "VALID", "EDGE", "MEAN", "CIRCULAR")),
-        *({"stride": 2, "padding": p} for p in ("SAME", "SAME_TORCH", "REFLECT")),
+        *({"padding": padding} for padding in ("VALID", "MEAN", "CIRCULAR")),
+        *({"stride": 2, "padding": padding} for padding in ("SAME", "REFLECT")),
         {"patch_size": 2},
         {"dilation": 2, "form": "limit"},
         {"num_heads": "min"},
@@ -175,7 +176,7 @@ def test_on_a_large_image_a_layer_is_its_convolution_up_to_rounding(options) -> 
     assert other.distance > other.rounding
 
 
-@pytest.mark.parametrize("patch", [1, 2, 4])
+@pytest.mark.parametrize("patch", [1, 4])
 def test_the_uniform_part_is_seen_at_every_patch_size(patch) -> None:
     kernel = np.random.default_rng(0).normal(size=(3, 3, 1, 1)).astype(np.float32)
     layer = ca.conv_to_attention(kernel, form="limit", sharpness=16.0, patch_size=patch)
@@ -192,3 +193,15 @@ def test_heads_that_mix_offsets_have_no_bound_here(form, loses) -> None:
     ) as error:
         reference(layer, kernel, None, (8, 8))
     assert ("off by up to about ε + κu" in str(error.value)) is loses
+
+
+@pytest.mark.slow
+def test_a_conversion_to_two_layers_that_is_wrong_is_seen(monkeypatch):
+    kernel, right = np.random.default_rng(0).normal(size=(3, 2, 2, 3)), ca.conv_to_two_layers
+    kernel = kernel.astype(np.float32)
+    (comparison,) = converted_layer.convert_to_two_layers(kernel, None, {}).comparisons
+    assert comparison.passed
+    assert comparison.route == "both layers"
+    wrong = lambda kernel, bias, **options: right(kernel + 0.1, bias, **options)  # noqa: E731
+    monkeypatch.setattr(converted_layer, "conv_to_two_layers", wrong)
+    assert not converted_layer.convert_to_two_layers(kernel, None, {}).comparisons[0].passed
