@@ -20,6 +20,7 @@ from convattn.operators.padding import (
     fill_around,
     fill_ring,
     filled_axes,
+    outside_places,
     read_padding,
 )
 
@@ -186,6 +187,15 @@ def test_one_exported_convolution_serves_every_size(padding, unchecked):
         expected = convolution(images, kernel, **options)
         # The sum of a mean may be taken in another order.
         assert_within(program.call(images), expected, 1e-3 if padding == "MEAN" else 0)
+
+
+@pytest.mark.parametrize("width", [(0, 2), (5, 7)])
+@pytest.mark.parametrize("fill", ["CIRCULAR", "REFLECT"])
+def test_the_places_of_fills_are_those_of_numpy(fill, width):
+    """Which are taken where sizes are symbols."""
+    for size in (1, 2, 3, 5):
+        expected = np.pad(np.arange(size), width, mode=MODES[fill])
+        assert outside_places(size, width, fill).tolist() == expected.tolist()
 
 
 def test_sizes_that_a_kernel_may_not_fit_ask_for_a_constraint(unchecked):
