@@ -1,4 +1,4 @@
-"""Convolutions in NumPy, one tap after the other: nothing is compiled, and nothing shared."""
+"""Convolutions in NumPy, one tap after the other, so that nothing is compiled."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +7,12 @@ import numpy as np
 
 from convattn.operators.padding import read_padding
 
-MODES = {"ZEROS": "constant", "EDGE": "edge", "CIRCULAR": "wrap", "REFLECT": "reflect"}
+MODES: dict[str, Any] = {
+    "ZEROS": "constant",
+    "EDGE": "edge",
+    "CIRCULAR": "wrap",
+    "REFLECT": "reflect",
+}
 
 
 def filled(images: Any, widths: Sequence[tuple[int, int]], fill: str = "ZEROS") -> np.ndarray:
@@ -27,7 +32,7 @@ def by_taps(
     groups: int = 1,
 ) -> np.ndarray:
     """The convolution of what stands inside and outside, without padding."""
-    kernel, total = np.asarray(kernel), 0
+    kernel, total = np.asarray(kernel), np.zeros(())
     axes = [*zip(padded.shape[1:], kernel.shape, stride, dilation, strict=False)]
     for tap in np.ndindex(kernel.shape[:-2]):
         read = [
@@ -40,7 +45,14 @@ def by_taps(
 
 
 def convolution(
-    images: Any, kernel: Any, bias: Any = 0, *, padding="SAME", stride=1, dilation=1, groups=1
+    images: Any,
+    kernel: Any,
+    bias: Any = 0,
+    *,
+    padding: Any = "SAME",
+    stride: Any = 1,
+    dilation: Any = 1,
+    groups: int = 1,
 ) -> np.ndarray:
     """`conv`, whose rules of padding alone are the library's."""
     axes = np.ndim(kernel) - 2
