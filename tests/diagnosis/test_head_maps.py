@@ -96,7 +96,7 @@ def test_attention_to_nothing_has_a_scale_of_colours():
     assert ca.plot_heads(maps).axes[0].images[0].norm.vmax == 1e-12
 
 
-@pytest.mark.parametrize("shape", [(2, 3, 4, 3), (2, 3, 4, 3, 5), (0, 3, 4, 3, 4), (2, 0, 4, 0, 4)])
+@pytest.mark.parametrize("shape", [(2, 3, 4, 3), (2, 3, 4, 4, 3), (0, 3, 4, 3, 4), (2, 0, 4, 0, 4)])
 def test_maps_of_another_shape_are_refused(shape):
     with pytest.raises(ValueError, match="but expected an AttentionLayer or attention"):
         ca.plot_heads(np.zeros(shape))
@@ -115,8 +115,6 @@ def test_attention_is_averaged_over_images(layer):
 
 
 def test_other_things_are_refused(layer):
-    with pytest.raises(ValueError, match="but expected an AttentionLayer or attention"):
-        ca.plot_heads(np.zeros((2, 3, 4, 4, 3)))
     with pytest.raises(ValueError, match="go with an AttentionLayer only"):
         ca.plot_heads(np.zeros((2, 3, 4, 3, 4)), image_size=3)
     with pytest.raises(ValueError, match="expected images or image_size"):

@@ -116,13 +116,6 @@ def test_a_square_of_tokens_is_found(keys, grid):
     assert (extracted.grid, extracted.name, extracted.maps) == (grid, "layer 1", None)
 
 
-def test_arrays_are_layers_by_name_or_along_the_first_axis():
-    maps = np.full((4, 1, 2, 6, 6), 1 / 6)
-    read = [*array_layers({"a": maps[0], "b": maps}, (2, 3))]
-    assert [layer.name for layer in read] == ["a", *(f"b layer {i}" for i in range(1, 5))]
-    assert all(layer.grid == (2, 3) for layer in read)
-
-
 @pytest.mark.parametrize("shape", [(1, 2, 0, 9), (1, 2, 9, 0), (1, 0, 9, 9), (0, 2, 9, 9)])
 @pytest.mark.parametrize("layers", [(), (3,)], ids=["one", "several"])
 def test_arrays_with_an_empty_axis_are_refused(shape, layers):

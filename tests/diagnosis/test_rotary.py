@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from diagnosis.library_models import IMAGES, stored_dict
+from diagnosis.library_models import IMAGES, state_dict, stored_dict, waves
 
 from convattn.diagnosis.models import diagnose
 from convattn.diagnosis.reading import NOWHERE
@@ -14,27 +14,17 @@ from convattn.networks.vision_transformer.state_dicts import read_transformer
 from convattn.networks.weights.files import WeightsFile
 
 WIDTH, PATCH, GRID, HEADS = 16, 4, (3, 2), 2
+BLOCK = {
+    "attn.proj.weight": (WIDTH, WIDTH), "attn.proj.bias": (WIDTH,), "norm1.weight": (WIDTH,),
+    "attn.qkv.weight": (3 * WIDTH, WIDTH), "attn.qkv.bias": (3 * WIDTH,), "norm1.bias": (WIDTH,),
+    "mlp.fc1.weight": (4 * WIDTH, WIDTH), "mlp.fc1.bias": (4 * WIDTH,), "norm2.weight": (WIDTH,),
+    "mlp.fc2.weight": (WIDTH, 4 * WIDTH), "mlp.fc2.bias": (WIDTH,), "norm2.bias": (WIDTH,),
+    "gamma_1": (WIDTH,), "gamma_2": (WIDTH,),
+}  # fmt: skip
 NAMES = {
-    "blocks.0.attn.proj.bias": (WIDTH,),
-    "blocks.0.attn.proj.weight": (WIDTH, WIDTH),
-    "blocks.0.attn.qkv.bias": (3 * WIDTH,),
-    "blocks.0.attn.qkv.weight": (3 * WIDTH, WIDTH),
-    "blocks.0.gamma_1": (WIDTH,),
-    "blocks.0.gamma_2": (WIDTH,),
-    "blocks.0.mlp.fc1.bias": (4 * WIDTH,),
-    "blocks.0.mlp.fc1.weight": (4 * WIDTH, WIDTH),
-    "blocks.0.mlp.fc2.bias": (WIDTH,),
-    "blocks.0.mlp.fc2.weight": (WIDTH, 4 * WIDTH),
-    "blocks.0.norm1.bias": (WIDTH,),
-    "blocks.0.norm1.weight": (WIDTH,),
-    "blocks.0.norm2.bias": (WIDTH,),
-    "blocks.0.norm2.weight": (WIDTH,),
-    "cls_token": (1, 1, WIDTH),
-    "head.bias": (2,),
-    "head.weight": (2, WIDTH),
-    "norm.bias": (WIDTH,),
-    "norm.weight": (WIDTH,),
-    "patch_embed.proj.bias": (WIDTH,),
+    **{f"blocks.0.{name}": shape for name, shape in BLOCK.items()},
+    **{"cls_token": (1, 1, WIDTH), "head.bias": (2,), "head.weight": (2, WIDTH)},
+    **{"norm.bias": (WIDTH,), "norm.weight": (WIDTH,), "patch_embed.proj.bias": (WIDTH,)},
     "patch_embed.proj.weight": (WIDTH, 3, PATCH, PATCH),
 }
 DINOV3 = {name: shape for name, shape in NAMES.items() if name != "blocks.0.attn.qkv.bias"}
@@ -60,14 +50,6 @@ OF_TIMM = {
         ),
     ),
 }
-
-
-def waves(shape, k):
-    return (0.4 * np.sin(0.7 * np.arange(math.prod(shape)) + k)).reshape(shape)
-
-
-def state_dict(shapes):
-    return {name: waves(shapes[name], k) for k, name in enumerate(sorted(shapes))}
 
 
 def turns(name):

@@ -22,8 +22,6 @@ from convattn.fast.options import AttentionOptions, Window
 from convattn.fast.selection import BACK_ENDS
 from convattn_ledger.bounds.back_ends.bounds import gradient_bounds, value_bound
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 OTHERS = tuple(name for name in BACK_ENDS if name != "dense")
 # Which back ends' gradients are compared, on which bucket: once for each kind of encoding that they
 # are made for. A program with its gradient takes a second to compile; values are compared on all.
@@ -42,8 +40,11 @@ GRADIENTS = {
     "relative-3x4-content": ("chunked", "dot_product"),
     "bias-3x4-content-tables": ("chunked", "dot_product"),
 }
-QUICK = ("learned-4x3", "quadratic-5x4", "bias-4x6", "relative-3x4-content")  # each back end once
 IN_FLOAT32 = ("quadratic-5x4", "bias-4x6", "relative-3x4-content", "bias-3x4-content-tables")
+QUICK = [  # each back end once
+    *(("quadratic-5x4", "float64"), ("bias-4x6", "float32"), ("relative-3x4-content", "float32")),
+]
+RUNS = [(name, "float64") for name in GRADIENTS] + [(name, "float32") for name in IN_FLOAT32]
 BUCKETS = {str(bucket): bucket for bucket in LAYER_BUCKETS}
 VALUES = tuple(name for name in BUCKETS if name not in GRADIENTS)
 
@@ -90,36 +91,33 @@ def bounds(case: LayerCase):
     return of_values, gradient_bounds(case.layer, case.images, case.cotangent)
 
 
-def check_gradients(case: LayerCase, names: list[str], reference, reference_bounds) -> None:
-    limits = bounds(case)
-    for name in names:
-        result = values_and_gradients(
-            case.layer, case.images, case.cotangent, name, windows_for(name, case.bucket)
-        )
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [run if run in QUICK else pytest.param(*run, marks=pytest.mark.slow) for run in RUNS],
+)
+@settings(max_examples=2)
+@given(seed=seeds())
+def test_values_and_gradients(name, dtype, seed):
+    """In float64; and in float32, where each kind of back end and dense have a turn."""
+    case = make_layer_case(BUCKETS[name], seed, "float32")
+    wide = case.wide()
+    reference = values_and_gradients(wide.layer, wide.images, wide.cotangent, "dense")
+    reference_bounds = limits = bounds(wide)
+    names = list(GRADIENTS[name])
+    if dtype == "float32":
+        limits, names = bounds(case), ["dense", *names]
+    else:
+        case = wide
+    for name in serving(case, tuple(names)):
+        windows = windows_for(name, case.bucket)
+        result = values_and_gradients(case.layer, case.images, case.cotangent, name, windows)
         jax.tree.map(
             lambda gradient, primal: assert_dtype(gradient, primal.dtype),
             result[1],
             (case.layer, case.images),
         )
-        assert_dtype(result[0], case.dtype)
+        assert_dtype(result[0], dtype)
         assert_tree_within(result, reference, limits, reference_bounds, name=name)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in GRADIENTS],
-)
-@settings(max_examples=2)
-@given(seed=seeds())
-def test_values_and_gradients(name, seed):
-    """In float64; and in float32, where each kind of back end and dense have a turn."""
-    narrow = make_layer_case(BUCKETS[name], seed, "float32")
-    wide = narrow.wide()
-    reference = values_and_gradients(wide.layer, wide.images, wide.cotangent, "dense")
-    limits = bounds(wide)
-    check_gradients(wide, serving(wide, GRADIENTS[name]), reference, limits)
-    if name in IN_FLOAT32:
-        check_gradients(narrow, ["dense", *serving(narrow, GRADIENTS[name])], reference, limits)
 
 
 def check_values(case: LayerCase, names: list[str]) -> None:

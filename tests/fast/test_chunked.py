@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from comparison import assert_equal, assert_within
 from fast.layers import LayerBucket, make_layer_case, quadratic
+from fast.programs import largest_intermediate
 from token_grids import IMAGES, SEQUENCES
 
 from convattn.encodings import AbsoluteEncoding, AxialEncoding, QuadraticEncoding
@@ -108,25 +109,6 @@ def test_scores_of_some_queries_are_rows_of_the_matrix(grid, which):
 
 
 # --------------------------------------------------------------------------- what is held
-def largest_array(function, *arguments) -> int:
-    """The most entries of any array in a program and the programs inside it."""
-    largest = 0
-
-    def look(jaxpr: Any) -> None:
-        nonlocal largest
-        for equation in jaxpr.eqns:
-            for variable in equation.outvars:
-                largest = max(largest, math.prod(getattr(variable.aval, "shape", ())))
-            for value in equation.params.values():
-                for part in value if isinstance(value, tuple | list) else (value,):
-                    sub_jaxpr = getattr(part, "jaxpr", part)
-                    if hasattr(sub_jaxpr, "eqns"):
-                        look(sub_jaxpr)
-
-    look(jax.make_jaxpr(function)(*arguments).jaxpr)
-    return largest
-
-
 def loss(name, **options):
     def of(layer, images):
         return apply_attention(layer, images, backend=name, **options).sum()
@@ -148,8 +130,8 @@ def test_no_array_has_an_entry_for_every_query_and_key(kind):
     layer = AttentionLayer(encoding, None, integers(rng, 2, 3, 5), None, content)
     images = integers(rng, 1, 12, 13, 3)
     dropping = {"dropout_rate": 0.5, "dropout_key": jax.random.key(0)} if kind == "dropout" else {}
-    assert largest_array(loss("chunked", chunk=3, **dropping), layer, images) < tokens**2
-    assert largest_array(loss("dense", **dropping), layer, images) >= tokens**2
+    assert largest_intermediate(loss("chunked", chunk=3, **dropping), layer, images) < tokens**2
+    assert largest_intermediate(loss("dense", **dropping), layer, images) >= tokens**2
 
 
 def test_a_block_takes_sixteen_mebibytes_at_most_where_one_query_does():

@@ -17,8 +17,6 @@ from convattn.fast.options import AttentionOptions
 from convattn.operators.shifts import TokenGrid
 from convattn_ledger.evidence.exact_attention import exact_softmax
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 GRID = TokenGrid((2, 3), ((1, 0), (0, 1)))  # 12 keys
 
 

@@ -60,9 +60,8 @@ def uniform_layer(dtype):
     return AttentionLayer(encoding, None, None, None, content, one, one, one, ((0, 0),))
 
 
-@pytest.mark.parametrize("precision", ["highest", "default"])
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_sums_of_narrow_tokens_are_taken_in_float32(dtype, precision):
+@pytest.mark.parametrize(("precision", "dtype"), [("highest", "float16"), ("default", "bfloat16")])
+def test_sums_of_narrow_tokens_are_taken_in_float32(precision, dtype):
     """Ones times 2⁻⁹ add up to one; in bfloat16 sums would stop at a half."""
     tokens = jnp.ones((1, 512, 1), dtype)
     layer = uniform_layer(dtype)
@@ -79,7 +78,6 @@ def test_sums_of_narrow_tokens_are_taken_in_float32(dtype, precision):
     ("precision", "expected"),
     [
         (None, (lax.Precision.HIGHEST,) * 2),
-        ("highest", (lax.Precision.HIGHEST,) * 2),
         (lax.Precision.HIGH, (lax.Precision.HIGH,) * 2),
     ],
 )
@@ -119,40 +117,32 @@ def test_how_precisions_are_called(precision, expected):
             pass
 
 
-def refused(layer, images=None, **options):
-    images = jnp.ones((1, 3, 4, 3), jnp.float32) if images is None else images
-    with pytest.raises(ValueError, match="backend='dot_product' cannot serve this layer") as info:
-        apply_attention(layer, images, backend="dot_product", **options)
-    return str(info.value)
-
-
 LAYER = case_of(CONTENT).layer
+WIDE = jax.tree.map(lambda part: part.astype(jnp.float64), LAYER)
+PART = replace(LAYER, bias=jnp.zeros(LAYER.output.shape[2], jnp.float64))
+DROPPING = {"dropout_rate": 0.5, "dropout_key": jax.random.key(0)}
 
 
-def test_layers_without_content_are_refused():
-    message = refused(replace(LAYER, content=None))
-    assert "no content scores" in message
-    assert "use separable, shift, chunked or dense" in message
+@pytest.mark.parametrize(
+    ("layer", "options", "message"),
+    [
+        (replace(LAYER, content=None), {}, "no content scores.*use separable, shift, chunked or"),
+        (WIDE, {}, "takes softmax in float32"),
+        (PART, {}, "float64 parameters"),
+        (LAYER, DROPPING, "use dense or chunked"),
+        (LAYER, {"precision": (lax.Precision.HIGH, lax.Precision.HIGHEST)}, "one named precision"),
+    ],
+    ids=range(5),
+)
+def test_what_it_refuses(layer, options, message):
+    images = jnp.ones((1, 3, 4, 3), jnp.float32)
+    with pytest.raises(ValueError, match=f"'dot_product' cannot serve this layer.*{message}"):
+        apply_attention(layer, images, backend="dot_product", **options)
+
+
+def test_the_work_without_content_is_refused():
     with pytest.raises(ValueError, match=r"layer\.content=None, but expected ContentScores"):
         DOT_PRODUCT.work(replace(LAYER, content=None), TokenGrid((3, 4), RING), 1, 3)
-
-
-def test_float64_is_refused_since_softmax_runs_in_float32():
-    wide = jax.tree.map(lambda part: part.astype(jnp.float64), LAYER)
-    assert "takes softmax in float32" in refused(wide)
-    part = replace(LAYER, bias=jnp.zeros(LAYER.output.shape[2], jnp.float64))
-    assert "float64 parameters" in refused(part)
-
-
-def test_dropout_is_refused():
-    message = refused(LAYER, dropout_rate=0.5, dropout_key=jax.random.key(0))
-    assert "use dense or chunked" in message
-
-
-def test_two_precisions_at_once_are_refused():
-    images = jnp.ones((1, 3, 4, 3), jnp.float32)
-    message = refused(LAYER, images, precision=(lax.Precision.HIGH, lax.Precision.HIGHEST))
-    assert "one named precision for both operands" in message
 
 
 def test_what_is_served_is_not_refused_under_jit_either():

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from comparison import assert_within
+from convolution_in_numpy import convolution
 from flax import nnx
 from jax import export
 
@@ -15,27 +16,37 @@ from convattn.nnx import AttentionConv
 
 pytestmark = pytest.mark.usefixtures("unchecked")  # jaxtyping knows no symbols
 KERNEL = np.arange(9.0, dtype=np.float32).reshape(3, 3, 1, 1) - 4
-(BATCH,) = export.symbolic_shape("batch")
+SIZES = "batch, height, width, 2"
 ENCODINGS = {
     "auto": "bias", "dense": "bias", "shift": "bias", "windowed": "bias", "chunked": "bias",
     "separable": "quadratic",
 }  # fmt: skip
 
 
-def of_every_batch(function, *sides):
-    """The exported function on one and on three images, against the function itself."""
-    exported = export.export(jax.jit(function))(jax.ShapeDtypeStruct((BATCH, *sides), jnp.float32))
-    for count in (1, 3):
-        images = jnp.arange(count * np.prod(sides), dtype=jnp.float32).reshape(count, *sides) % 5
-        expected = function(images)
-        assert_within(exported.call(images), expected, np.full(expected.shape, 1e-4))
-        assert float(jnp.abs(expected).max()) > 1
+def program_of(function, sizes, constraints=()):
+    """The exported function for images of symbolic sizes."""
+    shape = export.symbolic_shape(sizes, constraints=constraints)
+    return export.export(jax.jit(function))(jax.ShapeDtypeStruct(shape, jnp.float32))
+
+
+def images_of(*shape):
+    return np.arange(np.prod(shape), dtype=np.float32).reshape(shape) % 5
+
+
+def assert_exported(function, sizes, shapes, expected, bound=1e-3, constraints=()):
+    """The exported function gives on images of each shape what is expected of them."""
+    program = program_of(function, sizes, constraints)
+    for shape in shapes:
+        right = np.asarray(expected(images_of(*shape)))
+        assert np.abs(right).max() > 1
+        assert_within(program.call(images_of(*shape)), right, bound)
 
 
 @pytest.mark.parametrize("backend", ENCODINGS)
 def test_back_ends(backend):
     layer = conv_to_attention(KERNEL, encoding=ENCODINGS[backend])
-    of_every_batch(lambda images: apply_attention(layer, images, backend=backend), 4, 5, 1)
+    run = lambda images: apply_attention(layer, images, backend=backend)  # noqa: E731
+    assert_exported(run, "batch, 4, 5, 1", [(3, 4, 5, 1)], lambda x: convolution(x, KERNEL))
 
 
 def test_every_back_end_that_serves_layers_of_convolutions_is_in_the_table():
@@ -45,17 +56,10 @@ def test_every_back_end_that_serves_layers_of_convolutions_is_in_the_table():
 @pytest.mark.slow
 def test_rotary_layers_are_separable():
     layer = conv_to_attention(KERNEL, encoding="rotary")
-    of_every_batch(lambda images: apply_attention(layer, images, backend="separable"), 4, 5, 1)
+    run = lambda images: apply_attention(layer, images, backend="separable")  # noqa: E731
+    assert_exported(run, "batch, 4, 5, 1", [(3, 4, 5, 1)], lambda x: convolution(x, KERNEL))
 
 
-def test_modules_with_strides_groups_and_a_filled_ring():
-    options = {"feature_group_count": 2, "padding": "REFLECT", "rngs": nnx.Rngs(0)}
-    strided = AttentionConv(1, 2, (3, 3), strides=2, rngs=nnx.Rngs(0))
-    net = nnx.Sequential(strided, AttentionConv(2, 2, (3, 3), **options))
-    of_every_batch(net, 6, 7, 1)
-
-
-SIZES = "batch, height, width, 2"
 OPTIONS = [
     {"stride": 2}, {"stride": (1, 3), "dilation": 2}, {"padding": "REFLECT"}, {"padding": "MEAN"},
     {"padding": "CIRCULAR", "stride": 2}, {"padding": "SAME", "stride": 3},
@@ -64,32 +68,22 @@ OPTIONS = [
 ]  # fmt: skip
 
 
-def of_every_size(function, sizes, shapes, constraints=()):
-    """The exported function on images of each shape, and the function itself on them."""
-    program = export.export(jax.jit(function))(
-        jax.ShapeDtypeStruct(export.symbolic_shape(sizes, constraints=constraints), jnp.float32)
-    )
-    for shape in shapes:
-        images = jnp.arange(np.prod(shape), dtype=jnp.float32).reshape(shape) % 5
-        yield program.call(images), function(images)
-
-
-@pytest.mark.parametrize("backend", ["auto", "shift"])
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_heads_at_few_offsets_serve_every_size(backend, options):
-    kernel = jnp.arange(54, dtype=jnp.float32).reshape(3, 3, 2, 3) % 7 - 3
+def test_heads_at_few_offsets_serve_every_size(options):
+    """Of integers, but for means and the weights of a polygon."""
+    kernel = np.arange(54, dtype=np.float32).reshape(3, 3, 2, 3) % 7 - 3
     layer = conv_to_attention(kernel, kernel[0, 0, 0], form="limit", **options)
+    backend = "shift" if options == {"stride": 2} else "auto"
     step = layer.patch_size[0] if layer.padding is None else 1
-    shapes = [(1, 6, 8, 2), (3, 10, 4, 2)]
-    run = lambda images: apply_attention(layer, images, backend=backend)  # noqa: E731
-    sizes = f"batch, {step}*height, {step}*width, 2"
-    sides = ["height >= 3", "width >= 3"] if options.get("padding") == "VALID" else []
-    for result, expected in of_every_size(run, sizes, shapes, sides):
-        if options.get("padding") == "MEAN" or options.get("encoding") == "polygon":
-            assert_within(result, expected, np.full(expected.shape, 1e-3))
-        else:
-            assert result.tolist() == expected.tolist()
-        assert float(jnp.abs(expected).max()) > 1
+    plain = {n: part for n, part in options.items() if n in ("padding", "stride", "dilation")}
+    assert_exported(
+        lambda images: apply_attention(layer, images, backend=backend),
+        f"batch, {step}*height, {step}*width, 2",
+        [(1, 6, 8, 2), (3, 10, 4, 2)],
+        lambda images: convolution(images, kernel, kernel[0, 0, 0], **plain),
+        1e-3 if {"MEAN", "polygon"} & {*map(str, options.values())} else 0,
+        ["height >= 3", "width >= 3"] if options.get("padding") == "VALID" else (),
+    )
 
 
 @pytest.mark.parametrize("padding", ["SAME", "VALID"])
@@ -99,70 +93,73 @@ def test_the_exact_form_serves_every_size(padding):
     Without padding the number of queries is a product of differences, which has no known sign.
     """
     layer = conv_to_attention(KERNEL, padding=padding)
-    sizes, shapes = "batch, height, width, 1", [(1, 4, 5, 1), (2, 7, 3, 1)]
-    run = lambda images: apply_attention(layer, images)  # noqa: E731
-    sides = ["height >= 3", "width >= 3"]
-    for result, expected in of_every_size(run, sizes, shapes, sides):
-        assert_within(result, expected, np.full(expected.shape, 1e-4))
-        assert float(jnp.abs(expected).max()) > 1
+    assert_exported(
+        lambda images: apply_attention(layer, images),
+        "batch, height, width, 1",
+        [(1, 4, 5, 1), (2, 7, 3, 1)],
+        lambda images: convolution(images, KERNEL, padding=padding),
+        constraints=["height >= 3", "width >= 3"],
+    )
 
 
 @pytest.mark.parametrize(("form", "stride"), [("exact", 1), ("limit", 2)])
 def test_causal_layers_serve_every_length(form, stride):
-    kernel = jnp.arange(24, dtype=jnp.float32).reshape(4, 2, 3) % 7 - 3
-    options = {"padding": "CAUSAL", "causal": True, "stride": stride, "form": form}
-    layer = conv_to_attention(kernel, kernel[0, 0], dilation=2, **options)
-    run = lambda tokens: apply_attention(layer, tokens)  # noqa: E731
-    shapes = [(1, 8, 2), (3, 13, 2)]
-    for result, expected in of_every_size(run, "batch, length, 2", shapes, ["length >= 8"]):
-        assert_within(result, expected, np.full(expected.shape, 1e-4))
-        assert float(jnp.abs(expected).max()) > 1
+    kernel = np.arange(24, dtype=np.float32).reshape(4, 2, 3) % 7 - 3
+    options = {"padding": "CAUSAL", "stride": stride, "dilation": 2}
+    layer = conv_to_attention(kernel, kernel[0, 0], causal=True, form=form, **options)
+    assert_exported(
+        lambda tokens: apply_attention(layer, tokens),
+        "batch, length, 2",
+        [(1, 8, 2), (3, 13, 2)],
+        lambda tokens: convolution(tokens, kernel, kernel[0, 0], **options),
+        constraints=["length >= 8"],
+    )
 
 
-def test_modules_serve_every_size():
-    options = {
-        "feature_group_count": 2,
-        "padding": "CIRCULAR",
-        "form": "limit",
-        "rngs": nnx.Rngs(0),
-    }
-    strided = AttentionConv(2, 2, (3, 3), strides=2, form="limit", rngs=nnx.Rngs(0))
-    net = nnx.Sequential(strided, AttentionConv(2, 2, (3, 3), **options))
-    for result, expected in of_every_size(net, SIZES, [(1, 6, 7, 2), (2, 9, 4, 2)]):
-        assert_within(result, expected, np.full(expected.shape, 1e-4))
-        assert float(jnp.abs(expected).max()) > 1
+@pytest.mark.parametrize(
+    ("options", "sizes"),
+    [
+        ({"strides": 2, "feature_group_count": 2, "padding": "REFLECT"}, "batch, 6, 7, 2"),
+        ({"strides": 2, "form": "limit"}, SIZES),
+        ({"feature_group_count": 2, "padding": "CIRCULAR", "form": "limit"}, SIZES),
+    ],
+)
+def test_modules(options, sizes):
+    groups = options.get("feature_group_count", 1)
+    kernel = np.arange(36 // groups, dtype=np.float32).reshape(3, 3, 2 // groups, 2) % 7 - 3
+    plain = {"stride": options.get("strides", 1), "padding": options.get("padding", "SAME")}
+    assert_exported(
+        AttentionConv.from_kernel(kernel, **options),
+        sizes,
+        [(2, 6, 7, 2)],
+        lambda images: convolution(images, kernel, groups=groups, **plain),
+    )
 
 
 @pytest.mark.parametrize("backend", ["auto", *BACK_ENDS])
 def test_other_back_ends_ask_for_concrete_sizes(backend):
     encoding = "quadratic" if backend in ("auto", "shift") else "bias"
     layer = conv_to_attention(jnp.ones((3, 3, 2, 1)), encoding=encoding)
-    with pytest.raises(ValueError) as error:
-        list(of_every_size(lambda i: apply_attention(layer, i, backend=backend), SIZES, []))
+    with pytest.raises(ValueError, match="symbolic sizes") as error:
+        program_of(lambda images: apply_attention(layer, images, backend=backend), SIZES)
     message = str(error.value)
     assert message.startswith(
         f"images of symbolic sizes, tokens (height, width), but backend={backend!r} expected "
     )
     assert ("take backend='shift'" in message) == (encoding == "bias")
-    module = AttentionConv(2, 1, (3, 3), padding="CIRCULAR", backend=backend, rngs=nnx.Rngs(0))
-    if encoding == "bias":
-        with pytest.raises(ValueError, match=r"symbolic sizes, tokens \(height \+ 2, width"):
-            list(of_every_size(module, SIZES, []))
 
 
-def test_maps_and_narrow_rings_ask_for_concrete_sizes():
+def test_refusals_of_symbolic_sizes():
     layer = conv_to_attention(jnp.ones((3, 3, 2, 1)))
-    for run, expected in (
-        (lambda images: attention_maps(layer, images).weights, "weights of every query and key"),
-        (lambda images: apply_attention(layer, images, border="none"), "do not see every offset"),
-        (lambda i: apply_attention(layer, i, backend="windowed", windows=[((0, 0),) * 2] * 10),
-         "windowed"),
-    ):  # fmt: skip
-        with pytest.raises(ValueError, match=f"symbolic sizes.*{expected}"):
-            list(of_every_size(run, SIZES, []))
-
-
-def test_patches_must_divide_symbolic_sides():
-    layer = conv_to_attention(jnp.ones((3, 3, 2, 1)), patch_size=2)
-    with pytest.raises(ValueError, match=r"patch_size=\(2, 2\) divides.*'2\*height'"):
-        list(of_every_size(lambda images: apply_attention(layer, images), SIZES, []))
+    patches = conv_to_attention(jnp.ones((3, 3, 2, 1)), patch_size=2)
+    module = AttentionConv(2, 1, (3, 3), padding="CIRCULAR", backend="dense", rngs=nnx.Rngs(0))
+    windows = [((0, 0),) * 2] * 10
+    for run, message in (
+        (module, r"symbolic sizes, tokens \(height \+ 2, width"),
+        (lambda images: attention_maps(layer, images).weights, "symbolic sizes.*weights of every"),
+        (lambda images: apply_attention(layer, images, border="none"), "symbolic.*every offset"),
+        (lambda i: apply_attention(layer, i, backend="windowed", windows=windows), "windowed"),
+        (lambda images: apply_attention(patches, images), r"patch_size=\(2, 2\).*'2\*height'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            program_of(run, SIZES)

@@ -8,18 +8,20 @@ from convattn.fast.application import apply_attention
 from convattn.fast.grouped import grouped_attention
 from convattn.operators.roundoff import gamma, unit_roundoff
 
-SIZES = [
-    ((5, 6), (3, 3), (1, 1), (1, 1), "SAME"),
-    ((6, 5), (3, 2), (2, 3), (2, 1), "VALID"),
-    ((4, 4), (5, 5), (1, 2), (1, 1), "SAME"),
-    ((9,), (4,), (2,), (2,), ((3, 1),)),
-    ((7,), (1,), (3,), (1,), "SAME"),
+# Every dtype and either number of groups on the first sizes.
+CASES = [
+    *(((5, 6), (3, 3), (1, 1), (1, 1), "SAME", *each) for each in [(2, "float16"), (2, "float64")]),
+    *(((5, 6), (3, 3), (1, 1), (1, 1), "SAME", 1, dtype) for dtype in ("bfloat16", "float32")),
+    ((6, 5), (3, 2), (2, 3), (2, 1), "VALID", 2, "float32"),
+    ((4, 4), (5, 5), (1, 2), (1, 1), "SAME", 1, "float32"),
+    ((9,), (4,), (2,), (2,), ((3, 1),), 2, "float32"),
+    ((7,), (1,), (3,), (1,), "SAME", 1, "float32"),
 ]
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
-@pytest.mark.parametrize("groups", [1, 2])
-@pytest.mark.parametrize(("side", "size", "stride", "dilation", "padding"), SIZES)
+@pytest.mark.parametrize(
+    ("side", "size", "stride", "dilation", "padding", "groups", "dtype"), CASES
+)
 def test_tied_heads_attend_as_the_heads_do(side, size, stride, dilation, padding, groups, dtype):
     rng = np.random.default_rng(0)
     images = jnp.asarray(rng.integers(-3, 4, (2, *side, 4)), dtype)

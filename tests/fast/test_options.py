@@ -25,30 +25,29 @@ def test_the_rate_zero_is_no_dropout_and_needs_no_key(rate):
     assert read_dropout(rate, jax.random.key(0)) is None
 
 
+RATES = [1, 1.0, -0.1, 2.0, float("nan"), float("inf"), "half", None, np.array([0.1, 0.2])]
+KEYS = [0, "seed", np.zeros(2), np.uint32(7), np.zeros((3, 2), np.uint32)]
+
+
 @pytest.mark.parametrize(
-    "rate", [1, 1.0, -0.1, 2.0, float("nan"), float("inf"), "half", None, np.array([0.1, 0.2])]
+    ("rate", "key", "message"),
+    [
+        *(
+            (rate, jax.random.key(0), r"dropout_rate=.*expected a number in \[0, 1\)")
+            for rate in RATES
+        ),
+        *((0.5, key, r"(?s)dropout_key=.*but expected one key") for key in KEYS),
+        (0.5, None, r"dropout_rate=0\.5 without a dropout_key; pass jax"),
+    ],
 )
-def test_another_rate_is_refused(rate):
-    with pytest.raises(ValueError, match=r"dropout_rate=.*but expected a number in \[0, 1\)"):
-        read_dropout(rate, jax.random.key(0))
+def test_what_is_no_rate_with_a_key_is_refused(rate, key, message):
+    with pytest.raises(ValueError, match=message):
+        read_dropout(rate, key)
 
 
 def test_a_traced_rate_is_refused_with_the_remedy():
     with pytest.raises(ValueError, match="not traced; under jit make it a static argument"):
         jax.jit(lambda rate: read_dropout(rate, jax.random.key(0)).rate)(0.1)
-
-
-def test_a_rate_without_a_key_is_refused_with_the_remedy():
-    with pytest.raises(ValueError, match=r"dropout_rate=0\.5 without a dropout_key; pass jax"):
-        read_dropout(0.5, None)
-
-
-@pytest.mark.parametrize(
-    "key", [0, "seed", np.zeros(2), np.uint32(7), np.zeros((3, 2), np.uint32)], ids=repr
-)
-def test_what_is_not_one_key_is_refused(key):
-    with pytest.raises(ValueError, match=r"(?s)dropout_key=.*but expected one key"):
-        read_dropout(0.5, key)
 
 
 @pytest.mark.parametrize("chunk", [1, 7, np.int64(7)])

@@ -1,10 +1,10 @@
 """Products sum in the dtype asked for, at the precision asked for, whatever the operands are."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from comparison import assert_dtype, assert_equal
+from fast.programs import product_dtypes
 from jax import lax
 
 from convattn.fast.products import is_highest, product
@@ -24,24 +24,6 @@ def test_sums_of_narrow_numbers_are_taken_in_float32(narrow, precision):
     assert float(narrowly) != 4099  # what the product guards against does exist
 
 
-def operand_dtypes(function, *arguments):
-    """The dtypes that meet in the matrix products of a function."""
-    dtypes = []
-    jaxpr = jax.make_jaxpr(function)(*arguments).jaxpr
-
-    def collect(sub_jaxpr):
-        for equation in sub_jaxpr.eqns:
-            if equation.primitive is lax.dot_general_p:
-                dtypes.append(tuple(str(operand.aval.dtype) for operand in equation.invars))
-            for value in equation.params.values():
-                deeper = getattr(value, "jaxpr", value)
-                if hasattr(deeper, "eqns"):
-                    collect(deeper)
-
-    collect(jaxpr)
-    return dtypes
-
-
 @pytest.mark.parametrize(
     ("precision", "expected"),
     [("highest", "float32"), ("default", "bfloat16"), ("high", "bfloat16")],
@@ -53,7 +35,7 @@ def test_operands_are_wide_at_the_highest_precision_and_the_narrowest_at_another
         return product("ij,jk->ik", left, right, dtype=FLOAT32, precision=precision)
 
     arguments = jnp.ones((2, 3)), jnp.ones((3, 4), jnp.bfloat16)
-    assert operand_dtypes(multiply, *arguments) == [(expected, expected)]
+    assert product_dtypes(multiply, *arguments) == [(expected, expected, "float32")]
     assert_dtype(multiply(*arguments), FLOAT32)
 
 

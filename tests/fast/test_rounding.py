@@ -30,8 +30,6 @@ from convattn_ledger.bounds.back_ends.scores import (
     score_roundings,
 )
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 PLAIN = tuple(LAYER_BUCKETS[index] for index in (0, 11))  # patches of one pixel, no content
 # One bucket for each form of scores.
 ENCODINGS = tuple(

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from comparison import assert_dtype, assert_equal, assert_within
+from comparison import assert_within
 from fast.layers import NO, LayerBucket, axial, learned, make_layer_case, quadratic
 from fast.programs import largest_intermediate
 from fast.tree_comparison import assert_tree_within
@@ -22,8 +22,6 @@ from convattn.fast.separable import back_end as separable
 from convattn.fast.separable.back_end import AxisFactors, rows_first
 from convattn.operators.shifts import TokenGrid
 from convattn_ledger.bounds.back_ends.bounds import gradient_bounds, value_bound
-
-pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 
 def on_grid(*pairs):
@@ -106,40 +104,6 @@ def test_the_cases_take_every_way():
     assert {(True, first, True, False) for first in (True, False)} < branches
     assert {way[2:] for way in branches if not way[0]} >= {(True, True), (False, False)}
     assert {way[0] for way in branches} == {True, False}
-
-
-ONE_HOT = (
-    ((3, 2), {}, (4, 6)),
-    ((3, 3), {"patch_size": 2}, (4, 6)),
-    ((2, 5), {"dilation": (2, 1)}, (5, 1)),
-    ((3, 3), {"stride": 2, "head_dim": 1}, (1, 4)),
-)
-EXACT = [(0, dtype) for dtype in ("float64", "float32", "bfloat16", "float16", "int32")]
-EXACT += [(1, "bfloat16"), (2, "float32"), (3, "int32")]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("index", "dtype"), EXACT)
-def test_one_hot_layers_on_integers_are_the_convolution(index, dtype, request):
-    kernel_size, options, space = ONE_HOT[index]
-    generator = np.random.default_rng(0)
-    weights = "float32" if dtype == "int32" else dtype
-    if weights != dtype:
-        request.getfixturevalue("implicit_promotion")
-    kernel = jnp.asarray(generator.integers(-2, 3, (*kernel_size, 2, 3)), weights)
-    images = jnp.asarray(generator.integers(0, 4, (2, *space, 2)), dtype)
-
-    @jax.jit
-    def both(kernel, images):
-        layer = ca.conv_to_attention(kernel, encoding="quadratic", **options)
-        actual = ca.apply_attention(layer, images, backend="separable")
-        arguments = {name: part for name, part in options.items() if name in ("dilation", "stride")}
-        return actual, ca.conv(images.astype(weights), kernel, padding="SAME", **arguments)
-
-    actual, expected = both(kernel, images)
-    assert_dtype(actual, weights)
-    assert_equal(actual, expected)
-    assert float(jnp.abs(actual).max()) > 0
 
 
 @pytest.mark.parametrize("draw", [RECTANGLE, quadratic, learned])

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from comparison import assert_equal, assert_within, gamma
+from fast.programs import largest_intermediate
 from jax import Array
 
 import convattn as ca
@@ -39,8 +40,6 @@ GRIDS = {
     "one pixel": ((1, 1), ((0, 0), (0, 0))),
     "no other key": ((1, 1), ((0, 1), (1, 0))),
 }
-
-pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 
 def random(seed: int, *shape: int, dtype: Any = np.float64) -> Array:
@@ -159,42 +158,26 @@ def values_and_gradients(
     return both(layer.encoding, images, layer.value, layer.output)
 
 
-# Every encoding, every arrangement of maps and every grid, the leaky bias with most of them.
-CASES = [(name, "output", "one side") for name in ENCODINGS]
-CASES += [("leak", "both", "all seen"), ("leak", "narrow", "bare"), ("scalar", "value", "one row")]
-CASES += [("bias", "none", "wider ring"), ("bias", "output", "one pixel")]
-CASES += [("bias", "output", "no other key")]
+# Every encoding, arrangement of maps and grid, the leaky bias with most of them, and strides.
+CASES = [(name, "output", "one side", (1, 1)) for name in ENCODINGS]
+CASES += [
+    ("leak", "both", "all seen", (1, 1)),
+    ("leak", "narrow", "bare", (1, 1)),
+    ("scalar", "value", "one row", (1, 1)),
+    ("bias", "none", "wider ring", (1, 1)),
+    ("bias", "output", "one pixel", (1, 1)),
+    ("bias", "output", "no other key", (1, 1)),
+    ("leak", "output", "one side", (2, 3)),
+    ("leak", "both", "all seen", (2, 2)),
+    ("scalar", "narrow", "bare", (2, 1)),
+    ("bias", "none", "wider ring", (7, 9)),
+]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "maps", "where"), CASES)
-def test_values_and_all_gradients_are_those_of_dense(name: str, maps: str, where: str) -> None:
-    space, ring = GRIDS[where]
-    layer, grid = make_layer(ENCODINGS[name], maps, ring), TokenGrid(*GRIDS[where])
-    images = random(12, 2, *space, FEATURES)
-    out = apply_attention(layer, images, backend="dense").shape[-1]
-    cotangent = random(13, 2, *space, out)
-    actual = values_and_gradients("shift", layer, images, cotangent)
-    expected = values_and_gradients("dense", layer, images, cotangent)
-    bounds = majorants(layer, grid, images, cotangent)
-    accuracy = 2 * gamma(counted(layer, grid), np.float64)
-    assert jax.tree.structure(actual) == jax.tree.structure(expected)
-    for one, two, bound in zip(*map(jax.tree.leaves, (actual, expected, bounds)), strict=True):
-        assert_within(one, two, accuracy * np.asarray(bound), f"{name}, {maps}, {where}")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("stride", "name", "maps", "where"),
-    [
-        ((2, 3), "leak", "output", "one side"),
-        ((2, 2), "leak", "both", "all seen"),
-        ((2, 1), "scalar", "narrow", "bare"),
-        ((7, 9), "bias", "none", "wider ring"),
-    ],
-)
-def test_with_a_stride_values_and_all_gradients_are_those_of_dense(
-    stride: tuple[int, int], name: str, maps: str, where: str
+@pytest.mark.parametrize(("name", "maps", "where", "stride"), CASES)
+def test_values_and_all_gradients_are_those_of_dense(
+    name: str, maps: str, where: str, stride: tuple[int, int]
 ) -> None:
     """Of dense at stride 1, of whose result the stride is taken, with zero cotangents elsewhere."""
     space, ring = GRIDS[where]
@@ -209,6 +192,7 @@ def test_with_a_stride_values_and_all_gradients_are_those_of_dense(
     bounds = majorants(layer, grid, images, cotangent)
     accuracy = 2 * gamma(counted(layer, grid), np.float64)
     expected, bounds = (values[taken], gradients), (bounds[0][taken], bounds[1])
+    assert jax.tree.structure(actual) == jax.tree.structure(expected)
     assert actual[0].shape == (2, *(-(-n // s) for n, s in zip(space, stride, strict=True)), out)
     for one, two, bound in zip(*map(jax.tree.leaves, (actual, expected, bounds)), strict=True):
         assert_within(one, two, accuracy * np.asarray(bound), f"{name}, {maps}, {where}")
@@ -223,9 +207,9 @@ def test_queries_that_the_stride_leaves_out_are_not_computed(stride: int, border
     )
     images = jnp.ones((1, 32, 31, 1), jnp.float32)
     run = partial(apply_attention, backend="shift", border=border)
-    assert largest_intermediate(jax.make_jaxpr(run)(layer, images).jaxpr) < 32 * 31 * 64 / 3
+    assert largest_intermediate(run, layer, images) < 32 * 31 * 64 / 3
     unstrided = replace(layer, stride=(1, 1))
-    assert largest_intermediate(jax.make_jaxpr(run)(unstrided, images).jaxpr) >= 32 * 31 * 64
+    assert largest_intermediate(run, unstrided, images) >= 32 * 31 * 64
     grid = TokenGrid((32, 31), layer.ring)
     strided = tuple(range(0, side, stride) for side in grid.queries)
     some, every = (
@@ -249,7 +233,7 @@ def test_the_bounds_are_tight_enough_to_see_a_wrong_leak() -> None:
 
 
 @pytest.mark.parametrize("way", ["taps", "heads", "apart"])
-@pytest.mark.parametrize("narrow", ["bfloat16", "float16"])
+@pytest.mark.parametrize("narrow", ["bfloat16", pytest.param("float16", marks=pytest.mark.slow)])
 def test_at_the_highest_precision_narrow_tokens_are_as_good_as_wide_ones(
     monkeypatch: pytest.MonkeyPatch, way: str, narrow: str
 ) -> None:
@@ -271,49 +255,6 @@ def test_the_sum_over_all_tokens_is_taken_in_float32(narrow: str) -> None:
     total = back_end.sum_of_tokens(ones, 2, np.dtype("float32"))
     assert total.dtype == np.float32
     assert_equal(total, np.full((1, 1, 2), 3 * 683))
-
-
-ONE_HOT = [
-    ((3, 2), {}, (4, 6), None),
-    ((3, 3), {"patch_size": 2}, (4, 6), None),
-    ((3, 3), {"encoding": "enumerated"}, (4, 1), ((2, 2), (2, 2))),
-    (
-        (2, 5),
-        {"dilation": (2, 1), "padding": ((0, 2), (2, 2))},  # centred, so that other rings may lie
-        (5, 4),
-        ((2, 3), (2, 4)),
-    ),
-    ((3,), {"patch_size": (2,)}, (6,), None),
-    ((3, 3), {"head_dim": 1}, (3, 4), None),
-]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("kernel_size", "options", "space", "ring", "dtype"),
-    [(*case, "float32") for case in ONE_HOT]
-    + [(*ONE_HOT[1], dtype) for dtype in ("float64", "bfloat16", "float16", "int32")],
-)
-def test_one_hot_layers_on_integers_are_the_convolution(
-    kernel_size: Any,
-    options: Any,
-    space: Any,
-    ring: Any,
-    dtype: str,
-    request: pytest.FixtureRequest,
-) -> None:
-    generator = np.random.default_rng(0)
-    weights = "float32" if dtype == "int32" else dtype
-    if weights != dtype:
-        request.getfixturevalue("implicit_promotion")
-    kernel = jnp.asarray(generator.integers(-2, 3, (*kernel_size, 2, 3)), weights)
-    images = jnp.asarray(generator.integers(0, 4, (2, *space, 2)), dtype)
-    layer = ca.conv_to_attention(kernel, form="limit", **options)
-    layer = layer if ring is None else replace(layer, ring=ring)
-    actual = apply_attention(layer, images, backend="shift")
-    assert actual.dtype == jnp.dtype(weights)
-    convolution = {k: v for k, v in options.items() if k in ("dilation", "padding")}
-    assert_equal(actual, ca.conv(images.astype(weights), kernel, **convolution))
 
 
 @pytest.mark.slow
@@ -360,33 +301,20 @@ def test_box_and_border_part_the_queries() -> None:
     )
 
 
-def largest_intermediate(jaxpr: Any) -> int:
-    """The most entries that any value of a program has, programs inside it included."""
-    sizes = [variable.aval.size for equation in jaxpr.eqns for variable in equation.outvars]
-    for equation in jaxpr.eqns:
-        for sub_jaxpr in jax.tree.leaves(
-            list(equation.params.values()),
-            is_leaf=lambda x: hasattr(x, "eqns") or hasattr(x, "jaxpr"),
-        ):
-            if hasattr(sub_jaxpr, "eqns") or hasattr(sub_jaxpr, "jaxpr"):
-                sizes.append(largest_intermediate(getattr(sub_jaxpr, "jaxpr", sub_jaxpr)))
-    return max(sizes, default=0)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("border", ["zeros", "none"])
 def test_no_matrix_of_queries_and_keys_is_formed(border: str) -> None:
     layer = ca.conv_to_attention(np.ones((3, 3, 2, 3), np.float32))
     images = jnp.ones((1, 40, 30, 2), jnp.float32)
 
-    def program(backend: str) -> Any:
+    def largest(backend: str) -> int:
         def loss(layer: AttentionLayer, x: Array) -> Array:
             return apply_attention(layer, x, border=border, backend=backend).sum()
 
-        return jax.make_jaxpr(jax.value_and_grad(loss, argnums=(0, 1)))(layer, images).jaxpr
+        return largest_intermediate(jax.value_and_grad(loss, argnums=(0, 1)), layer, images)
 
-    assert largest_intermediate(program("shift")) < 1200 * 1200 / 10
-    assert largest_intermediate(program("dense")) >= 1200 * 1200
+    assert largest("shift") < 1200 * 1200 / 10
+    assert largest("dense") >= 1200 * 1200
 
 
 def test_what_it_refuses_and_that_auto_goes_elsewhere() -> None:

@@ -8,6 +8,7 @@ under the flags are those of the back ends' own tests: the flags refuse, they ch
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import jax
@@ -24,12 +25,12 @@ from convattn.fast.selection import BACK_ENDS
 from convattn.fast.windowed.window import choose_windows
 from convattn.nnx import AttentionConv, to_attention, to_convolution
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
+pytestmark = pytest.mark.usefixtures("strict_promotion")
 PROMOTION = {"jax_numpy_dtype_promotion": "strict", "jax_numpy_rank_promotion": "raise"}
 KERNEL = [[[1.0], [2.0], [3.0]], [[4.0], [5.0], [6.0]], [[7.0], [8.0], [9.0]]]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def strict_promotion() -> Iterator[None]:
     before = {name: getattr(jax.config, name) for name in PROMOTION}
     jax.clear_caches()  # what was traced before the flags is not traced again
@@ -42,11 +43,8 @@ def strict_promotion() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("bucket", LAYER_BUCKETS, ids=str)
-def test_back_ends_and_gradients_trace_under_strict_promotion(
-    bucket: LayerBucket, request: pytest.FixtureRequest
-) -> None:
+def test_back_ends_and_gradients_trace_under_strict_promotion(bucket: LayerBucket) -> None:
     case = make_layer_case(bucket, 0)
-    request.getfixturevalue("strict_promotion")
     options = AttentionOptions(tokens_dtype=case.images.dtype)
     windows = (tuple((s.start, s.stop - 1) for s in bucket.grid.shift_ranges),) * bucket.heads
     served = [
@@ -65,7 +63,12 @@ def test_back_ends_and_gradients_trace_under_strict_promotion(
         jax.make_jaxpr(jax.grad(total, argnums=(0, 1)))(case.layer, case.images)
 
 
-HALVES = [jnp.bfloat16, jnp.float16]
+def slow(*values: Any) -> Any:
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
+HALVES = [jnp.bfloat16, slow(jnp.float16)]
+DTYPES = [*HALVES, slow(jnp.float32)]  # in float32 fewer dtypes meet
 IMAGES = jnp.arange(120.0).reshape(2, 4, 5, 3) % 5
 THREE_CHANNELS = jnp.arange(54.0).reshape(3, 3, 3, 2) % 5 - 2
 TABLE = operators.EvenBias(jnp.ones((2, 3, 2)), 0.25)
@@ -109,11 +112,9 @@ SELF_ATTENTIVE: dict[str, tuple[Callable[..., Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("dtype", [jnp.float32, *HALVES])
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", SELF_ATTENTIVE)
-def test_self_attentive_operators_and_gradients(
-    name: str, dtype: Any, strict_promotion: None
-) -> None:
+def test_self_attentive_operators_and_gradients(name: str, dtype: Any) -> None:
     run, parameters = SELF_ATTENTIVE[name]
 
     def total(parameters: Any, images: jax.Array) -> jax.Array:
@@ -124,9 +125,7 @@ def test_self_attentive_operators_and_gradients(
 
 @pytest.mark.parametrize("dtype", HALVES)
 @pytest.mark.parametrize("encoding", ["bias", "quadratic", "rotary"])
-def test_halves_in_back_ends_and_their_gradients(
-    encoding: str, dtype: Any, strict_promotion: None
-) -> None:
+def test_halves_in_back_ends_and_their_gradients(encoding: str, dtype: Any) -> None:
     layer = ca.conv_to_attention(cast(THREE_CHANNELS, dtype), encoding=encoding)
     grid, served = layer.token_grid(IMAGES.shape[1:-1]), []
     every = (tuple((s.start, s.stop - 1) for s in grid.shift_ranges),) * layer.heads
@@ -145,7 +144,7 @@ def test_halves_in_back_ends_and_their_gradients(
 
 @pytest.mark.parametrize("dtype", HALVES)
 @pytest.mark.parametrize("padding", ["SAME", "MEAN", "CIRCULAR", "SAME_TORCH"])
-def test_halves_in_conv_and_filled_rings(padding: str, dtype: Any, strict_promotion: None) -> None:
+def test_halves_in_conv_and_filled_rings(padding: str, dtype: Any) -> None:
     kernel, bias = cast(THREE_CHANNELS, dtype), jnp.ones(2, dtype)
     layer = ca.conv_to_attention(kernel, bias, padding=padding, stride=2)
     jax.make_jaxpr(lambda x: ca.conv(x, kernel, bias, padding=padding, stride=2))(
@@ -154,8 +153,8 @@ def test_halves_in_conv_and_filled_rings(padding: str, dtype: Any, strict_promot
     jax.make_jaxpr(lambda x: ca.apply_attention(layer, x))(cast(IMAGES, dtype))
 
 
-@pytest.mark.parametrize("dtype", [jnp.float32, *HALVES])
-def test_constructions_and_recovery(dtype: Any, strict_promotion: None) -> None:
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_constructions_and_recovery(dtype: Any) -> None:
     kernel = cast(THREE_CHANNELS, dtype)
     jax.make_jaxpr(ca.conv_to_two_layers(kernel))(cast(IMAGES, dtype))
     ca.approximate_conv(kernel, 4)
@@ -166,9 +165,16 @@ def test_constructions_and_recovery(dtype: Any, strict_promotion: None) -> None:
     operators.sac_from_even_kernel(kernel + kernel[::-1, ::-1] + kernel[::-1] + kernel[:, ::-1])
 
 
-@pytest.mark.parametrize("dtype", [jnp.float32, *HALVES])
-@pytest.mark.parametrize("options", [{}, {"padding": "REFLECT", "strides": 2}, {"form": "limit"}])
-def test_modules_and_gradients(options: dict[str, Any], dtype: Any, strict_promotion: None) -> None:
+OPTIONS = [{}, {"padding": "REFLECT", "strides": 2}, {"form": "limit"}]
+FLOATS = [jnp.bfloat16, jnp.float16, jnp.float32]
+QUICK = [*zip(OPTIONS, FLOATS, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("options", "dtype"),
+    [*QUICK, *(slow(*pair) for pair in product(OPTIONS, FLOATS) if pair not in QUICK)],
+)
+def test_modules_and_gradients(options: dict[str, Any], dtype: Any) -> None:
     kernel = cast(THREE_CHANNELS, dtype)
     graph, state = nnx.split(AttentionConv.from_kernel(kernel, jnp.ones(2, dtype), **options))
 
@@ -179,17 +185,15 @@ def test_modules_and_gradients(options: dict[str, Any], dtype: Any, strict_promo
     nnx.merge(graph, state).to_conv()
 
 
-def test_models_are_converted_and_back(strict_promotion: None) -> None:
+def test_models_are_converted_and_back() -> None:
     """In float32: with other dtypes Flax's own normalisation promotes."""
     rngs = nnx.Rngs(0)
-    grouped = nnx.Conv(4, 4, (3, 3), feature_group_count=2, rngs=rngs)
-    net = nnx.Sequential(
-        nnx.Conv(3, 4, (3, 3), rngs=rngs), nnx.BatchNorm(4, rngs=rngs), nnx.relu, grouped
-    )
+    grouped = nnx.Conv(3, 3, (3, 3), feature_group_count=3, rngs=rngs)
+    net = nnx.Sequential(nnx.BatchNorm(3, rngs=rngs), nnx.relu, grouped)
     net.eval()
     images = IMAGES.astype(jnp.float32)
     attention, report = to_attention(net, images)
-    assert len(report.layers) == 2
+    assert len(report.layers) == 1
     to_convolution(attention, images)
 
 

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from comparison import assert_dtype, assert_equal, assert_within, gamma
+from fast.programs import largest_intermediate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_windows import HEADS, gaussians
@@ -385,16 +386,6 @@ def test_dropout_has_the_zeros_of_the_dense_back_end():
     assert_within(apply(key, windows=windows), definition(layer, images, windows, scale), bound)
 
 
-def intermediates(jaxpr) -> Iterator[int]:
-    """The size of every array of a program, those of its sub-programs too."""
-    for equation in jaxpr.eqns:
-        yield from (math.prod(variable.aval.shape) for variable in equation.outvars)
-        for parameter in equation.params.values():
-            sub_jaxpr = getattr(parameter, "jaxpr", parameter)
-            if hasattr(sub_jaxpr, "eqns"):
-                yield from intermediates(sub_jaxpr)
-
-
 def test_no_array_is_as_large_as_queries_times_keys():
     encoding = QuadraticEncoding(jnp.ones(1), jnp.zeros((1, 2)))
     layer = AttentionLayer(encoding, None, jnp.ones((1, 2, 2)))
@@ -404,7 +395,7 @@ def test_no_array_is_as_large_as_queries_times_keys():
         def loss(layer, images):
             return jnp.sum(apply_attention(layer, images, backend=backend, **options) ** 2)
 
-        return max(intermediates(jax.make_jaxpr(jax.grad(loss, (0, 1)))(layer, images).jaxpr))
+        return largest_intermediate(jax.grad(loss, (0, 1)), layer, images)
 
     assert largest("dense") >= 1024**2
     assert largest("windowed", windows=(((-4, 4), (-4, 4)),)) < 1024**2 / 8

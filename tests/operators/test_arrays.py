@@ -29,16 +29,8 @@ def test_arrays_keep_their_dtype(value, dtype):
 @pytest.mark.parametrize(
     "value",
     [
-        None,
-        "abc",
-        {},
-        object(),
-        [[1], [1, 2]],
-        [1, None],
-        2**70,
-        np.array(["a"]),
-        np.array([None]),
-        np.zeros(2, [("a", int)]),
+        *(None, "abc", {}, object(), [[1], [1, 2]], [1, None], 2**70, np.array(["a"])),
+        *(np.array([None]), np.zeros(2, [("a", int)])),
     ],
 )
 def test_what_is_no_array_is_refused_by_name(value):
@@ -105,9 +97,11 @@ def test_sums_run_in_at_least_float32(operands, dtype):
     assert accumulation_dtype(*(jnp.ones(1, operand) for operand in operands)) == np.dtype(dtype)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16", "float16"])
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_numbers_that_are_not_finite_are_counted_and_located(bad, dtype):
+@pytest.mark.parametrize(
+    ("dtype", "bad"),
+    [("float64", np.nan), ("float32", np.inf), ("bfloat16", -np.inf), ("float16", np.nan)],
+)
+def test_numbers_that_are_not_finite_are_counted_and_located(dtype, bad):
     array = jnp.zeros((2, 3), dtype).at[1, 0].set(bad).at[1, 2].set(bad)
     with pytest.raises(ValueError, match=r"bias has 2 non-finite entries, the first at .*\(1, 0\)"):
         require_finite(array, "bias")

@@ -3,6 +3,7 @@
 Integers are so small that every sum is exact (see `strategies`), so all comparisons are ==.
 """
 
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import Any
@@ -12,14 +13,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from comparison import assert_dtype, assert_equal
+from convolution_in_numpy import by_taps, filled
 from hypothesis import given, settings
 from jax import lax
 from matrix_products import HIGHEST, precisions
 from strategies import (
     CONVOLUTION_BUCKETS,
+    DTYPES,
+    FLOATS,
     Bucket,
     Case,
-    convolutions,
     fits,
     free_convolutions,
     make_case,
@@ -61,7 +64,6 @@ def by_definition(case: Case, *, flip: bool = False, convention: int = 1) -> np.
     return out + case.bias
 
 
-@partial(jax.jit, static_argnames=("bucket", "padding"))
 def by_xla(images: Any, kernel: Any, bias: Any, bucket: Bucket, padding: Any) -> Any:
     """The same by `lax.conv_general_dilated`, with explicit padding."""
     letters = "HW"[: bucket.axes]
@@ -87,67 +89,68 @@ def test_the_references_agree_on_any_shape(case):
     with jax.disable_jit():
         out = by_xla(*case.cast(), bucket=case.bucket, padding=tuple(reach(case.bucket)))
     assert_equal(out, by_definition(case))
+    assert_equal(in_numpy(case, reach(case.bucket)), by_definition(case))
 
 
-@pytest.mark.parametrize("bucket", CONVOLUTION_BUCKETS)
+def in_numpy(case: Case, widths: Any, fill: str = "ZEROS") -> np.ndarray:
+    """The same with this padding, one tap at a time."""
+    bucket = case.bucket
+    padded = filled(case.images, widths, fill)
+    options = bucket.stride, bucket.dilation, bucket.groups
+    return by_taps(padded, case.kernel, *options) + case.bias
+
+
+def ours(case: Case, padding: Any = "SAME") -> Any:
+    return jitted(*case.cast(), **case.bucket.options, padding=padding)
+
+
+# Every bucket and every dtype: each is one program that is compiled.
+IN_DTYPES = [*zip(CONVOLUTION_BUCKETS, (*DTYPES, *FLOATS), strict=False)]
+SMALLER = [CONVOLUTION_BUCKETS[index] for index in (2, 5, 6)]  # than the image the kernel is
+
+
+@pytest.mark.parametrize(("bucket", "dtype"), IN_DTYPES)
 @given(seed=seeds())
-def test_torchs_same_is_the_definition(bucket, seed):
-    case = make_case(bucket, seed, "float32")
-    result = jitted(*case.cast(), **bucket.options, padding="SAME_TORCH")
-    assert_equal(result, by_definition(case))
+def test_torchs_same_is_the_definition(bucket, dtype, seed):
+    case = make_case(bucket, seed, dtype)
+    assert_equal(ours(case, "SAME_TORCH"), by_definition(case))
+
+
+@pytest.mark.parametrize(("bucket", "dtype"), IN_DTYPES)
+def test_a_planted_mistake_is_noticed(bucket, dtype):
+    """A flipped kernel, the opposite shift, and rotated channels each change the result."""
+    case = make_case(bucket, 1, dtype)
+    out = ours(case, "SAME_TORCH")
+    rotated = replace(case, kernel=np.roll(case.kernel, 1, axis=-1))
+    shifted = by_definition(case, convention=-1)
+    for wrong in (by_definition(case, flip=True), shifted, by_definition(rotated)):
+        with pytest.raises(AssertionError, match="entries differ"):
+            assert_equal(out, wrong)
 
 
 @pytest.mark.parametrize("bucket", CONVOLUTION_BUCKETS)
 @given(seed=seeds())
 def test_same_is_xlas(bucket, seed):
     case = make_case(bucket, seed, "float32")
-    assert_equal(jitted(*case.cast(), **bucket.options), by_xla(*case.cast(), bucket, "SAME"))
+    reaches = [d * (k - 1) + 1 for k, d in zip(bucket.kernel_size, bucket.dilation, strict=True)]
+    widths = lax.padtype_to_pads(bucket.space, reaches, bucket.stride, "SAME")
+    assert_equal(ours(case), in_numpy(case, widths))
 
 
-@given(convolutions())
-def test_torchs_same_is_xla_with_explicit_padding_in_every_dtype(case):
-    bucket = case.bucket
-    out = jitted(*case.cast(), **bucket.options, padding="SAME_TORCH")
-    assert_equal(out, by_xla(*case.cast(), bucket=bucket, padding=tuple(reach(bucket))))
-
-
-@pytest.mark.parametrize("padding", [0, 1, 4])
-@given(case=convolutions([b for b in CONVOLUTION_BUCKETS if b.space != (3,)], ["float32"]))
-def test_an_integer_is_so_many_zeros_on_every_side(padding, case):
-    bucket = case.bucket
-    out = jitted(*case.cast(), **bucket.options, padding=padding)
-    sides = ((padding, padding),) * bucket.axes
-    assert_equal(out, by_xla(*case.cast(), bucket=bucket, padding=sides))
-    if padding == 0:
-        assert_equal(out, jitted(*case.cast(), **bucket.options, padding="VALID"))
-
-
-@pytest.mark.parametrize("bucket", [b for b in CONVOLUTION_BUCKETS if b.space != (3,)])
+@pytest.mark.parametrize("padding", [0, "VALID", 1, 4])
+@pytest.mark.parametrize("bucket", SMALLER)
 @given(seed=seeds())
-def test_valid_is_xla_without_padding(bucket, seed):
+def test_an_integer_is_so_many_zeros_on_every_side(padding, bucket, seed):
     case = make_case(bucket, seed, "float32")
-    out = jitted(*case.cast(), **bucket.options, padding="VALID")
-    sides = zip(bucket.space, bucket.kernel_size, bucket.dilation, bucket.stride, strict=True)
-    assert out.shape[1:-1] == tuple(-(-(n - d * (k - 1)) // s) for n, k, d, s in sides)
-    assert_equal(out, by_xla(*case.cast(), bucket=bucket, padding=((0, 0),) * bucket.axes))
+    zeros = 0 if padding == "VALID" else padding
+    assert_equal(ours(case, padding), in_numpy(case, ((zeros, zeros),) * bucket.axes))
 
 
-@pytest.mark.parametrize("bucket", CONVOLUTION_BUCKETS)
+@pytest.mark.parametrize("bucket", [CONVOLUTION_BUCKETS[3], *SMALLER])
 @given(seed=seeds())
 def test_edge_repeats_the_nearest_pixel(bucket, seed):
     case = make_case(bucket, seed, "float32")
-    padded = np.pad(case.images, [(0, 0), *reach(bucket), (0, 0)], mode="edge")
-    operands = case.cast(padded, case.kernel, case.bias)
-    expected = by_xla(*operands, bucket=bucket, padding=((0, 0),) * bucket.axes)
-    assert_equal(jitted(*case.cast(), **bucket.options, padding="EDGE"), expected)
-
-
-def with_mean_outside(images: np.ndarray, bucket: Bucket) -> np.ndarray:
-    """The padded images, each channel's mean outside, in float64."""
-    means = images.mean(tuple(range(1, 1 + bucket.axes)), keepdims=True)
-    widths = [(0, 0), *reach(bucket), (0, 0)]
-    inside = np.pad(np.ones(images.shape, bool), widths)
-    return np.where(inside, np.pad(images, widths), means)
+    assert_equal(ours(case, "EDGE"), in_numpy(case, reach(bucket), "EDGE"))
 
 
 def with_integer_means(images: np.ndarray) -> np.ndarray:
@@ -167,42 +170,16 @@ def with_integer_means(images: np.ndarray) -> np.ndarray:
 @given(seed=seeds())
 def test_mean_lays_the_mean_of_each_image_and_channel_outside(bucket, seed):
     case = make_case(bucket, seed, "float32")
-    images = with_integer_means(case.images)
-    padded = with_mean_outside(images, bucket)
+    case = replace(case, images=with_integer_means(case.images))
+    padded = filled(case.images, reach(bucket), "MEAN")
     assert fits("float32", padded.astype(int), case.kernel, case.bias)
-    bare = ((0, 0),) * bucket.axes
-    expected = by_xla(*case.cast(padded, case.kernel, case.bias), bucket=bucket, padding=bare)
-    operands = case.cast(images, case.kernel, case.bias)
-    assert_equal(jitted(*operands, **bucket.options, padding="MEAN"), expected)
+    assert_equal(ours(case, "MEAN"), in_numpy(case, reach(bucket), "MEAN"))
 
 
 def test_mean_turns_integers_into_floats():
     out = conv(np.array([[[1], [2]]], np.int32), np.ones((3, 1, 1), np.int32), padding="MEAN")
     assert_dtype(out, "float32")
     assert_equal(out[0, :, 0], [4.5, 4.5])
-
-
-@given(convolutions(dtypes=["float32"]))
-def test_a_planted_mistake_is_noticed(case):
-    """A flipped kernel, the opposite shift, and swapped channels each change the result."""
-    out = jitted(*case.cast(), **case.bucket.options, padding="SAME_TORCH")
-    correct = by_definition(case)
-    rotated = np.roll(case.kernel, 1, axis=-1)
-    for wrong in (
-        by_definition(case, flip=True),
-        by_definition(case, convention=-1),
-        np.asarray(
-            jitted(
-                *case.cast(case.images, rotated, case.bias),
-                **case.bucket.options,
-                padding="SAME_TORCH",
-            )
-        ),
-    ):
-        if (wrong != correct).any():
-            with pytest.raises(AssertionError, match="entries differ"):
-                assert_equal(out, wrong)
-    assert (by_definition(case, flip=True) != correct).any()
 
 
 def test_jit_vmap_and_eager_agree():
@@ -300,38 +277,27 @@ IMAGES, KERNEL = (1, 5, 6, 2), (3, 4, 2, 3)
     ("images", "kernel", "options", "message"),
     [
         (IMAGES, (3, 2), {}, r"kernel\.shape=\(3, 2\) has 2 axes, but expected 3 .* or 4"),
-        (IMAGES, (3, 3, 3, 2, 2), {}, r"has 5 axes"),
         (IMAGES[1:], KERNEL, {}, r"images\.shape=\(5, 6, 2\) has 3 axes.*images\[None\]"),
         (IMAGES, KERNEL[1:], {}, r"has 4 axes, but a kernel of shape .* takes 3"),
         ((1, 5, 6, 3), KERNEL, {}, "has 3 channels, but .*groups=1 takes 2"),
         (IMAGES, KERNEL, {"groups": 3}, "has 2 channels, but .*groups=3 takes 6"),
         ((1, 5, 6, 4), KERNEL, {"groups": 2}, "has 3 output channels, but groups=2 should divide"),
         (IMAGES, KERNEL, {"groups": 0}, "groups=0, but expected an integer ≥ 1"),
-        (IMAGES, KERNEL, {"groups": True}, "groups=True, but"),
-        (IMAGES, KERNEL, {"groups": 1.0}, "groups=1.0, but"),
-        (IMAGES, KERNEL, {"groups": None}, "groups=None, but"),
         ((1, 0, 6, 2), KERNEL, {}, "expected every axis but the batch to be ≥ 1"),
         ((1, 5, 6, 0), (3, 4, 0, 3), {}, r"kernel\.shape=.* expected every axis to be ≥ 1"),
         (IMAGES, (0, 4, 2, 3), {}, r"kernel\.shape=.* expected every axis to be ≥ 1"),
-        (IMAGES, (3, 4, 2, 0), {}, r"kernel\.shape=.* expected every axis to be ≥ 1"),
         ((1, 2, 6, 2), KERNEL, {"padding": "VALID"}, "leave no position.*use padding='SAME'"),
         (IMAGES, KERNEL, {"padding": "VALID", "dilation": 3}, "leave no position"),
         ((1, 1, 1, 2), (4, 4, 2, 3), {"padding": 1}, "leave no position"),
         (IMAGES, KERNEL, {"padding": "same"}, "padding='same', but expected one of SAME, SAME"),
-        (IMAGES, KERNEL, {"padding": "MIRROR"}, "padding='MIRROR'"),
         (IMAGES, KERNEL, {"padding": -1}, "padding=-1, but expected .* an integer ≥ 0"),
         (IMAGES, KERNEL, {"padding": True}, "padding=True"),
         (IMAGES, KERNEL, {"padding": None}, "padding=None"),
         (IMAGES, KERNEL, {"padding": 1.0}, "padding=1.0"),
-        (IMAGES, KERNEL, {"padding": (1, 1, 1)}, r"padding=\(1, 1, 1\)"),
         (IMAGES, KERNEL, {"padding": np.array([1, 2])}, r"padding=array\(\[1, 2\]\), but"),
         (IMAGES, KERNEL, {"padding": np.array(["SAME"] * 2)}, "padding=array.*, but expected one"),
-        (IMAGES, KERNEL, {"stride": 0}, "stride=0, but expected an integer ≥ 1"),
         (IMAGES, KERNEL, {"stride": (1,)}, r"stride=\(1,\), but"),
-        (IMAGES, KERNEL, {"stride": 1.5}, "stride=1.5, but"),
         (IMAGES, KERNEL, {"dilation": -1}, "dilation=-1, but expected an integer ≥ 1"),
-        (IMAGES, KERNEL, {"dilation": (1, 0)}, "dilation=0, but"),
-        (IMAGES, KERNEL, {"dilation": "2"}, "dilation='2', but"),
         (IMAGES, KERNEL, {"bias": np.ones(2)}, r"bias\.shape=\(2,\), but expected \(3,\)"),
         (IMAGES, KERNEL, {"bias": 1.0}, r"bias\.shape=\(\), but expected \(3,\)"),
         (IMAGES, KERNEL, {"bias": [1, 2, np.nan]}, r"bias has 1 non-finite .*\(2,\)"),
@@ -349,9 +315,7 @@ def test_what_does_not_fit_is_refused(images, kernel, options, message):
     [
         (np.ones((1, 5, 1), bool), np.ones((3, 1, 1)), r"images\.dtype=bool"),
         (np.ones((1, 5, 1)), np.ones((3, 1, 1), bool), r"kernel\.dtype=bool"),
-        ([[[1], [2, 3]]], np.ones((3, 1, 1)), "images is list, which is not an array"),
         (np.ones((1, 5, 1)), None, "kernel is NoneType"),
-        ("image", np.ones((3, 1, 1)), "images is str"),
         (np.ones((1, 5, 1)), [[[np.inf]], [[1.0]]], r"kernel has 1 non-finite .*\(0, 0, 0\)"),
     ],
 )
