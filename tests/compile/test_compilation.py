@@ -27,7 +27,7 @@ KINDS = {
     "strided": (networks.strided, (8, 8), 1, {}),
 }
 KERNEL = networks.Parameters().kernel(3, 3, 3, 4)
-SMALL = ("residual in patches", "bordered")  # the others are slow
+SMALL = "bordered"  # the others are slow; a residual one is in test_training.py
 
 
 def images(sides, dtype=np.float64, seed=0):
@@ -40,7 +40,7 @@ def wide():
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(k, marks=() if k in SMALL else pytest.mark.slow) for k in KINDS]
+    "name", [pytest.param(k, marks=() if k == SMALL else pytest.mark.slow) for k in KINDS]
 )
 def test_logits_are_those_of_the_network_within_the_derived_bound(name):
     function, sides, patch, options = KINDS[name]
@@ -149,14 +149,17 @@ def test_a_file_holds_the_arrays_and_what_builds_the_model(wide, tmp_path):
     assert json.loads(file.metadata["arguments"]) == wide.arguments
 
 
-@pytest.mark.parametrize("dtype", ["float64", pytest.param("float32", marks=pytest.mark.slow)])
-def test_the_same_in_nnx(dtype):
-    compiled = to_vision_transformer(
-        networks.residual(), images((8, 8), dtype), patch_size=2, dtype=dtype
-    )
-    logits = nnx.jit(compiled.to_nnx())(images((8, 8), dtype))
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [("narrow heads", "float32"), pytest.param("residual", "float64", marks=pytest.mark.slow)],
+)
+def test_the_same_in_nnx(name, dtype):
+    function, sides, patch, options = KINDS[name]
+    options = {"patch_size": patch, "dtype": dtype, **options}
+    compiled = to_vision_transformer(function, images(sides, dtype), **options)
+    logits = nnx.jit(compiled.to_nnx())(images(sides, dtype))
     assert logits.dtype == dtype
-    apart = np.abs(np.asarray(logits, np.float64) - networks.residual()(images((8, 8))))
+    apart = np.abs(np.asarray(logits, np.float64) - function(images(sides)))
     assert (apart <= 2 * compiled.report.bound.total).all()
 
 
