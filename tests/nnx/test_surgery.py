@@ -625,7 +625,7 @@ def test_zeros_tell_nothing(use_bias):
     """A layer that is given zeros gives its bias, whatever its kernel is."""
     conv = nnx.Conv(2, 2, (3,), use_bias=use_bias, rngs=nnx.Rngs(0))
     if use_bias:
-        conv.bias[...] = jnp.ones(2)
+        conv.bias[...] = ones(2)
     report = to_attention(conv, 0 * LINE).report
     assert report.difference is not None
     assert report.layers[0].passed is None
