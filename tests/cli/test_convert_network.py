@@ -195,8 +195,6 @@ def test_nothing_is_written_where_a_layer_is_wrong(folder, convattn_command, mon
         (("own.py:network", "--expected", "images.npy"), "--expected needs --images"),
         (("own.py:network", "--seed", "-1"), "--seed got -1"),
         (("own.py:network", "--image-size", "8", "--uniform-weight", "1.5"), "uniform_weight=1.5"),
-        (("own.py:network", "--weights", "own.py"), "for a function of JAX, but expected none"),
-        (("own.py:netwerk",), "near ones are network"),
         (("own.py:overflowing", "--image-size", "8"), "expected finite numbers"),
         (("own.py:needs_values", "--image-size", "8"), "cannot be traced"),
         (("own.py:plain", "--image-size", "8"), "no convolution that becomes attention"),

@@ -90,17 +90,7 @@ def test_an_output_that_is_an_input_under_any_name_is_refused(tmp_path):
         ("verify", "--certificates", "{folder}", "--json", "{output}"),
         ("ledger", "--proofs", "{folder}", "--output", "{output}"),
         ("convert", "kernel", "{file}", "--json", "{output}"),
-        (
-            "convert",
-            "kernel",
-            "{file}",
-            "--output",
-            "{folder}/x.npz",
-            "--bias",
-            "{file}",
-            "--json",
-            "{output}",
-        ),
+        ("convert", "kernel", "{folder}/x.npz", "--bias", "{file}", "--json", "{output}"),
         ("convert", "network", "{folder}", "--json", "{output}"),
     ],
 )

@@ -67,8 +67,7 @@ def stripes(first):
     return jnp.zeros((1, 8, 8, 1), jnp.float32).at[:, first::2].set(1.0)
 
 
-@pytest.mark.parametrize("size", [100.0, 1e7])
-@pytest.mark.parametrize("for_training", [False, True])
+@pytest.mark.parametrize(("size", "for_training"), [(100.0, True), (1e7, False)])
 def test_the_norm_is_that_of_tokens_between_the_points_of_a_lattice_too(size, for_training):
     function = one_tap(size)
     first, second = (
