@@ -18,10 +18,7 @@ from convattn_lab.training.trainer import Outcome
 from convattn_lab.two_phase import convert_run, pipeline
 from convattn_lab.two_phase.conversion_check import ConversionFailed
 from convattn_lab.two_phase.pipeline import run_two_phase
-from convattn_lab.two_phase.settings import (
-    ConversionSettings,
-    two_phase_from_json,
-)
+from convattn_lab.two_phase.settings import ConversionSettings, two_phase_from_json
 from convattn_lab.two_phase.transfer import transfer
 
 pytestmark = pytest.mark.slow
@@ -82,6 +79,8 @@ def test_what_the_check_saw_is_on_record(trained) -> None:
     assert check["passed"] is True
     assert 0 < check["seen"] <= check["bound"] < 0.01
     assert (check["images"], len(check["layers"])) == (2, 1)
+    assert 0 < check["share"] <= 1
+    assert 0 < check["layers"][0]["share"] <= 1
     assert (test["images"], test["changed"]) == (4, 0)
     result = RunDirectory(folder / "phase1").read_result()
     assert test["before"] == test["after"] == result["test_accuracy"]
