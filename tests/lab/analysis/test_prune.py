@@ -256,13 +256,6 @@ def test_numbers_that_are_not_finite_are_refused_by_head() -> None:
         degenerate_heads(roots)
 
 
-@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])
-def test_thresholds_must_be_positive(value) -> None:
-    for name in ("eigenvalue", "condition"):
-        with pytest.raises(ValueError, match=f"{name}=.*but expected"):
-            Thresholds(**{name: value})
-
-
 REMOVED = [np.array([True, False, False]), np.array([True, True]), np.array([False])]
 
 

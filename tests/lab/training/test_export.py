@@ -53,11 +53,19 @@ def model_of(name):
     return nnx.jit(model_in_float64)()
 
 
-def carried(exported):
-    """The exported program, through its serialised form if that can be made here."""
+def exported(program, *arguments):
+    """The program for all platforms, through its serialised form if that can be made here."""
+    result = jax.export.export(program, platforms=PLATFORMS)(*arguments)
+    assert result.platforms == PLATFORMS
     if importlib.util.find_spec("flatbuffers") is None:
-        return exported
-    return jax.export.deserialize(exported.serialize())
+        return result
+    return jax.export.deserialize(result.serialize())
+
+
+def assert_close(actual, expected):
+    """Within a fraction of the largest number of each array, in float32."""
+    for one, other in zip(*map(jax.tree.leaves, (actual, expected)), strict=True):
+        assert_within(one, other, CLOSE_IN_FLOAT32 * (1 + np.abs(np.asarray(other)).max()))
 
 
 def images_of_size():
@@ -79,12 +87,10 @@ def test_the_training_step_is_exported(name):
     def flat(*leaves):  # serialised, it knows nothing of the classes of this library
         return jax.tree.leaves(step(*jax.tree.unflatten(structure, leaves)))
 
-    exported = jax.export.export(flat, platforms=PLATFORMS)(*leaves)
-    assert exported.platforms == PLATFORMS
-    exported = carried(exported)
+    program = exported(flat, *leaves)
 
     def run_exported(state):
-        *leaves, loss = exported.call(*jax.tree.leaves((state, data, order)))
+        *leaves, loss = program.call(*jax.tree.leaves((state, data, order)))
         return jax.tree.unflatten(jax.tree.structure(state), leaves), loss
 
     actual, loss = run_exported(state)
@@ -135,14 +141,10 @@ def test_every_back_end_is_exported(name):
         result, pull_back = jax.vjp(apply, leaves, images)
         return result, pull_back(jnp.ones_like(result))
 
-    exported = jax.export.export(both, platforms=PLATFORMS)(leaves, images)
-    assert exported.platforms == PLATFORMS
-    actual = carried(exported).call(leaves, images)
-    expected = both(leaves, images)
-    for one, other in zip(*map(jax.tree.leaves, (actual, expected)), strict=True):
-        assert_within(one, other, CLOSE_IN_FLOAT32 * (1 + np.abs(np.asarray(other)).max()))
-    with pytest.raises(AssertionError):  # planted
-        assert_within(actual[0], expected[0] + 1, 0.5)
+    actual, expected = exported(both, leaves, images).call(leaves, images), both(leaves, images)
+    assert_close(actual, expected)
+    with pytest.raises(AssertionError, match="too far"):  # planted
+        assert_close(actual[0], expected[0] + 1)
 
 
 @pytest.mark.slow
@@ -165,13 +167,8 @@ def test_networks_as_attention_are_exported(name):
         return (ca.with_attention(network)(leaves, images) ** 2).sum()
 
     step = jax.jit(jax.value_and_grad(loss))
-    exported = jax.export.export(step, platforms=PLATFORMS)(leaves, images)
-    assert exported.platforms == PLATFORMS
-    for one, other in zip(
-        *map(jax.tree.leaves, (carried(exported).call(leaves, images), step(leaves, images))),
-        strict=True,
-    ):
-        assert_within(one, other, CLOSE_IN_FLOAT32 * (1 + np.abs(np.asarray(other)).max()))
+    actual = exported(step, leaves, images).call(leaves, images)
+    assert_close(actual, step(leaves, images))
 
 
 @pytest.mark.slow
@@ -191,5 +188,4 @@ def test_auto_is_exported_too():
     """It looks at the platform that it is exported on, and what it takes serves all of them."""
     _, layer, images = case_for(BACK_ENDS["dense"])
     apply = jax.jit(lambda images: ca.apply_attention(layer, images))
-    exported = jax.export.export(apply, platforms=PLATFORMS)(images)
-    assert_equal(exported.call(images), apply(images))
+    assert_equal(exported(apply, images).call(images), apply(images))
