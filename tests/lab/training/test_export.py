@@ -5,8 +5,6 @@ installed, which JAX needs for it, also after it was serialised and read back.
 """
 
 import importlib.util
-import subprocess
-import sys
 from dataclasses import replace
 
 import jax
@@ -19,7 +17,8 @@ from comparison import assert_equal, assert_within
 from fast.layers import LAYER_BUCKETS, make_layer_case
 from flax import nnx
 from lab.models.tiny import SIZE, tiny
-from lab.training.tiny import process_environment, set_up, settings, training_images
+from lab.training.devices_process import PLATFORMS
+from lab.training.tiny import set_up, settings, training_images
 
 import convattn as ca
 from convattn.data.cifar10_slice import Images
@@ -35,7 +34,6 @@ from convattn_lab.training.step import make_step, order_of_epoch
 # at most a few powers of ten through the norms, is far below this, and what is planted far above.
 CLOSE = 2.0**-30
 CLOSE_IN_FLOAT32 = 2.0**-14  # of the largest number, by the same reasoning
-PLATFORMS = ("cpu", "cuda", "tpu")
 
 
 def model_of(name):
@@ -169,19 +167,6 @@ def test_networks_as_attention_are_exported(name):
     step = jax.jit(jax.value_and_grad(loss))
     actual = exported(step, leaves, images).call(leaves, images)
     assert_close(actual, step(leaves, images))
-
-
-@pytest.mark.slow
-def test_the_training_step_on_eight_devices_is_exported():
-    """In a process that has as many; it is lowered there for all platforms, and run on CPUs."""
-    done = subprocess.run(
-        [sys.executable, "-m", "lab.training.eight_devices"],
-        env=process_environment(XLA_FLAGS="--xla_force_host_platform_device_count=8"),
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout.split() == ["8", *PLATFORMS]
 
 
 def test_auto_is_exported_too():

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from comparison import assert_equal
 from flax import nnx
 from lab.runs.tiny_pipeline import tiny_pipeline
+from lab.training.tiny import assert_same_arrays
 
 from convattn_lab.analysis.restored_run import restore_run
 from convattn_lab.records.record import record_of
@@ -65,10 +65,7 @@ def test_the_second_phase_begins_with_what_the_first_was_converted_to(trained) -
     assert RunDirectory(folder / "phase2").read_settings() == requested
     two = transfer(run.model, requested.model, settings.conversion, rngs=nnx.Rngs(0))
     expected = named_arrays(nnx.state(two, nnx.Param))
-    initial = RunDirectory(folder / "phase2").read_initial()
-    assert initial.keys() == expected.keys()
-    for name, array in expected.items():
-        assert_equal(initial[name], array, name)
+    assert_same_arrays(RunDirectory(folder / "phase2").read_initial(), expected)
 
 
 def test_what_the_check_saw_is_on_record(trained) -> None:
