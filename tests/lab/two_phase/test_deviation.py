@@ -40,8 +40,9 @@ def deviation_of(name):
     return deviation(phase_one(), converted(CASES[name]), images(), CASES[name])
 
 
-@pytest.mark.slow  # the example in `deviation` is quick
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name != "exact")) for name in CASES]
+)
 def test_the_logits_of_a_conversion_are_within_the_bound(name) -> None:
     result = deviation_of(name)
     assert result.passed
