@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 
 from convattn.nnx.vision_transformer.settings import VisionTransformerSettings
+from convattn_lab.analysis.prune import Thresholds
 from convattn_lab.models.settings import (
     EncoderSettings,
     ResNetSettings,
@@ -93,6 +94,8 @@ INVALID = [  # settings, a field, a wrong value of it, what is expected
     (ConversionSettings, "leak", 1, RATE),
     (TwoPhaseSettings, "check_images", 0, COUNT),
     (TwoPhaseSettings, "model", VisionTransformerSettings(), "the first phase is one of conv"),
+    *((Thresholds, name, 0.0, "more than 0") for name in ("eigenvalue", "condition")),
+    *((Thresholds, name, nan, "a finite number") for name in ("eigenvalue", "condition")),
     (ComparisonSettings, "seeds", (), "expected at least 1 item"),
     (ComparisonSettings, "seeds", (1, 1), "none of them twice"),
     (ComparisonSettings, "starts", ("drawn",), r"starts\.0='drawn', but expected 'limit-10'"),

@@ -68,12 +68,6 @@ def test_maps_of_images_are_softmax_of_content_and_position(model, maps) -> None
         assert_within(maps_of_image.reshape(2, 6), weights, gamma(64 * 30, np.float32))
 
 
-@pytest.mark.slow
-def test_maps_differ_between_images_and_sum_to_one(maps) -> None:
-    assert np.abs(maps[0][0] - maps[0][1]).max() > 1e-4
-    assert_within(maps[0].sum(axis=(2, 3)), np.ones((3, 2)), gamma(50, np.float32))
-
-
 def test_a_query_outside_the_image_is_refused(model, stored_run) -> None:
     with pytest.raises(ValueError, match="rows are 0 to 1 and columns 0 to 2"):
         image_maps(model, IMAGES, (2, 0))

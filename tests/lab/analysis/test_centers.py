@@ -82,19 +82,13 @@ def test_motion_shows_one_layer_at_several_epochs(stored_run) -> None:
     assert [panel.title for panel in chosen] == ["epoch 4", "epoch 0"]
 
 
-@pytest.mark.parametrize(
-    ("layer", "epochs", "message"),
-    [
-        (0, None, "layer 0, but .* has layers 1 to 2"),
-        (3, None, "layer 3, but .* has layers 1 to 2"),
+def test_a_layer_that_there_is_not_and_no_epochs_are_refused(stored_run) -> None:
+    for layer, epochs, message in (
+        *((layer, None, f"layer {layer}, but .* has layers 1 to 2") for layer in (0, 3)),
         (1, (), "--epochs has no numbers"),
-    ],
-)
-def test_a_layer_that_there_is_not_and_no_epochs_are_refused(
-    stored_run, layer, epochs, message
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        centers_over_training(stored_run, layer, epochs)
+    ):
+        with pytest.raises(ValueError, match=message):
+            centers_over_training(stored_run, layer, epochs)
 
 
 @pytest.mark.parametrize("encoding", ["learned", "content"])

@@ -37,14 +37,6 @@ def test_a_pruned_run_goes_on_where_its_source_ended(tmp_path) -> None:
     assert run_curves(write_pruning(run, pruned=None)).test[0, 0] == 301
 
 
-def test_a_damaged_pruning_file_is_refused(tmp_path) -> None:
-    run = write_run(tmp_path / "pruned")
-    for content in ('{"epochs_before": 300}', '{"epochs_before"', "[]"):
-        (run / "pruning.json").write_text(content)
-        with pytest.raises(ValueError, match=r"pruning\.json.* damaged"):
-            run_curves(run)
-
-
 def test_a_single_point_is_seen_and_ticks_are_whole_epochs(tmp_path) -> None:
     run = write_run(tmp_path / "short", train=(0.3,), test=(0.2,), epochs=1)
     axes, loss = draw_curves([run_curves(run)]).axes

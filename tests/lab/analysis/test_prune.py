@@ -2,13 +2,14 @@ import json
 import shutil
 from dataclasses import replace
 
-import jax
 import numpy as np
 import pytest
 from comparison import assert_equal
 from flax import nnx
 from lab.analysis.synthetic_runs import write_run
+from lab.models.tiny import filled
 from lab.runs.tiny_runs import tiny_settings, write_pictures
+from lab.training.tiny import assert_same_arrays
 
 from convattn.data.datasets import read_dataset
 from convattn_lab.analysis import prune as module
@@ -70,9 +71,7 @@ def test_the_newest_checkpoint_is_restored_and_judged_as_in_training(trained) ->
     path, outcome = trained
     result = restore_run(path)
     assert (result.step, result.epoch) == (2, 1)
-    expected = parameters(outcome.model)
-    for name, array in parameters(result.model).items():
-        assert_equal(array, expected[name], name)
+    assert_same_arrays(parameters(result.model), parameters(outcome.model))
     assert result.when == "epoch 1"
     assert replace(result, further_steps=3).when == "epoch 1 and 3 steps"
     assert accuracy_of(result.model, result.images) == outcome.test_accuracy
@@ -118,10 +117,7 @@ def test_heads_are_removed_the_rest_is_trained_on_and_all_is_recorded(
     assert (settings.training.learning_rate, settings.training.epochs) == (1e-5 / 10, 2)
     assert settings.images == RunDirectory(path).read_settings().images
     expected = pruned_parameters(parameters(outcome.model), [np.array([True, False, True])])
-    initial = new.read_initial()
-    assert initial.keys() == expected.keys()
-    for name, array in expected.items():
-        assert_equal(initial[name], array, name)
+    assert_same_arrays(new.read_initial(), expected)
     assert new.read_metadata()["command"] == "prune it"
     curves = run_curves(folder)
     assert curves.train[:, 0].tolist() == [2, 3]
@@ -256,34 +252,20 @@ def test_numbers_that_are_not_finite_are_refused_by_head() -> None:
         degenerate_heads(roots)
 
 
-@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])
-def test_thresholds_must_be_positive(value) -> None:
-    for name in ("eigenvalue", "condition"):
-        with pytest.raises(ValueError, match=f"{name}=.*but expected"):
-            Thresholds(**{name: value})
-
-
 REMOVED = [np.array([True, False, False]), np.array([True, True]), np.array([False])]
 
 
 def parameters_of(encoding: str, heads: tuple[int, ...]):
-    """Numbers that are all different, in the shapes of a model; nothing is compiled."""
+    """Numbers that are all different, in the shapes of a model."""
     settings = EncoderSettings(encoding, heads=heads, width=4, inner=4)
-    state = nnx.state(abstract_model(settings, classes=2, image_size=(4, 4)), nnx.Param)
-    leaves, structure = jax.tree.flatten(state)
-    starts = np.cumsum([0, *(leaf.size for leaf in leaves)])
-    numbers = [
-        np.arange(start, start + leaf.size, dtype=leaf.dtype).reshape(leaf.shape)
-        for start, leaf in zip(starts, leaves, strict=False)
-    ]
-    return jax.tree.unflatten(structure, numbers)
+    return parameters(filled(abstract_model(settings, classes=2, image_size=(4, 4))))
 
 
 def test_kept_heads_and_all_else_stay_and_the_smaller_model_takes_them() -> None:
     for encoding in ("quadratic", "gaussian"):
-        before = named_arrays(parameters_of(encoding, (3, 2, 1)))
+        before = parameters_of(encoding, (3, 2, 1))
         after = pruned_parameters(before, REMOVED)
-        smaller = named_arrays(parameters_of(encoding, (2, 0, 1)))
+        smaller = parameters_of(encoding, (2, 0, 1))
         assert {name: array.shape for name, array in smaller.items()} == {
             name: array.shape for name, array in after.items()
         }
@@ -298,12 +280,12 @@ def test_kept_heads_and_all_else_stay_and_the_smaller_model_takes_them() -> None
 
 
 def test_the_spreads_are_roots_of_the_precision() -> None:
-    named = named_arrays(parameters_of("quadratic", (3, 0)))
+    named = parameters_of("quadratic", (3, 0))
     name = next(name for name in named if "spreads" in name)
     first, second = spreads_of_layers(named, 2)
     assert second.shape == (0, 2, 2)
     for scale, root in zip(named[name], first, strict=True):
         assert np.array_equal(root, [[scale, 0], [0, scale]])
-    named = named_arrays(parameters_of("gaussian", (3,)))
+    named = parameters_of("gaussian", (3,))
     name = next(name for name in named if "spreads" in name)
     assert np.array_equal(spreads_of_layers(named, 1)[0], named[name])

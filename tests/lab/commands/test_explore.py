@@ -9,6 +9,17 @@ import convattn as ca
 from convattn_lab.commands import explore
 
 
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    (folder / "text.npy").write_text("no model")
+    (folder / "empty").mkdir()
+    np.save(folder / "maps.npy", np.full((1, 1, 4, 4), 0.25))
+    np.save(folder / "negative.npy", np.full((1, 1, 4, 4), [0.5, 1, -1, 0.5]))
+    ca.save_layer(ca.conv_to_attention(np.ones((3, 3, 1, 1))), folder / "layer.npz")
+    return folder
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -34,14 +45,8 @@ from convattn_lab.commands import explore
         (["."], "a run; expected one that a script of experiments/ has written\n"),
     ],
 )
-def test_wrong_use_is_refused(tmp_path, monkeypatch, convattn_command, words, message) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "text.npy").write_text("no model")
-    (tmp_path / "empty").mkdir()
-    np.save(tmp_path / "maps.npy", np.full((1, 1, 4, 4), 0.25))
-    row = np.full((1, 1, 4, 4), [0.5, 1, -1, 0.5])
-    np.save(tmp_path / "negative.npy", row)
-    ca.save_layer(ca.conv_to_attention(np.ones((3, 3, 1, 1))), tmp_path / "layer.npz")
+def test_wrong_use_is_refused(files, monkeypatch, convattn_command, words, message) -> None:
+    monkeypatch.chdir(files)
     done = convattn_command("explore", *words)
     assert done.code == 2
     assert message in done.err, done.err

@@ -58,6 +58,7 @@ def test_a_still_layer_is_read_from_its_table(layer, files, monkeypatch) -> None
     assert replace(layer.source.positional[0], image_size=(40, 30)).measured().grid == (9, 9)
 
 
+@pytest.mark.slow  # test_server has a quick one
 def test_before_and_after_conversion(layer, files) -> None:
     stored = ca.load_layer(files / "layer.safetensors")
     before, after = layer.outputs("s0", 0)

@@ -115,9 +115,9 @@ def test_what_the_model_does_not_have(served, path, code, message) -> None:
     assert (answer.code, message in answer.content["error"]) == (code, True), answer.content
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
-def test_other_methods_are_refused(served, method) -> None:
-    assert served.ask("api/attention", method).code == 405
+def test_other_methods_are_refused(served) -> None:
+    for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS"):
+        assert served.ask("api/attention", method).code == 405, method
     assert served.ask("api/image", "DELETE").code == 405
 
 

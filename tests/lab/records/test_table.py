@@ -10,7 +10,6 @@ from convattn_lab.analysis.run_summary import read_summary
 from convattn_lab.models.settings import EncoderSettings, ResNetSettings
 from convattn_lab.records.experiments import paper_settings
 from convattn_lab.records.table import (
-    PRINTED,
     PRUNED,
     TableRow,
     _printed_accuracy,
@@ -53,28 +52,27 @@ def test_the_papers_model_stands_beside_the_papers_number(tmp_path) -> None:
     assert row.cells() == ("quadratic", *numbers, "CIFAR-10 (JPEG-recompressed)", "–")
 
 
-def printed_for(path):
-    return _printed_accuracy(read_summary(path), _read_shape(path))
-
-
-def test_every_model_of_the_tables_is_known(tmp_path) -> None:
-    printed = (0.938, 0.938, 0.934, 0.934, 0.918, 0.871)
-    for number, (accuracy, (model, _)) in enumerate(zip(printed, PRINTED, strict=True)):
-        assert printed_for(paper_run(tmp_path / str(number), model)) == accuracy
-    assert sum(9 - heads for heads in PRINTED[3][0].heads) == 15
-
-
-def test_other_models_and_images_have_no_number_of_the_paper(tmp_path) -> None:
-    for number, (model, more) in enumerate(
-        [
-            (EncoderSettings(heads=(16,) * 6), {}),
-            (EncoderSettings(width=64), {}),
-            (ResNetSettings(blocks=(3, 4, 6, 3)), {}),
-            (EncoderSettings(), {"name": "CIFAR-100"}),
-            (EncoderSettings(), {"size": (64, 64)}),
-        ]
-    ):
-        assert printed_for(paper_run(tmp_path / str(number), model, **more)) is None
+@pytest.mark.parametrize(
+    ("model", "images", "printed"),
+    [
+        (EncoderSettings(), {}, 0.938),
+        (EncoderSettings("gaussian"), {}, 0.934),
+        (EncoderSettings("gaussian", heads=(7, 5, 8, 7, 3, 9)), {}, 0.934),
+        (EncoderSettings("learned"), {}, 0.918),
+        (EncoderSettings("content"), {}, 0.871),
+        (ResNetSettings(), {}, 0.938),
+        (EncoderSettings(heads=(16,) * 6), {}, None),
+        (EncoderSettings(width=64), {}, None),
+        (ResNetSettings(blocks=(3, 4, 6, 3)), {}, None),
+        (EncoderSettings(), {"name": "CIFAR-100"}, None),
+        (EncoderSettings(), {"size": (64, 64)}, None),
+    ],
+)
+def test_the_papers_number_is_that_of_its_model_and_images(
+    tmp_path, model, images, printed
+) -> None:
+    path = paper_run(tmp_path / "run", model, **images)
+    assert _printed_accuracy(read_summary(path), _read_shape(path)) == printed
 
 
 def test_another_training_is_said(tmp_path) -> None:

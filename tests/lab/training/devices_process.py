@@ -1,7 +1,8 @@
 """A process with eight CPU devices that trains the same batches on some of them; it prints JSON.
 
 For each form of the model and each number of devices: the losses of all steps. Also how much the
-losses move when the first parameters are moved by a relative 2⁻²⁰.
+losses move when the first parameters are moved by a relative 2⁻²⁰; and what became of the step on
+all devices as one program for every platform.
 """
 
 import json
@@ -11,6 +12,7 @@ from typing import Any
 
 MOVED = 2.0**-20
 STEPS = 20
+PLATFORMS = ("cpu", "cuda", "tpu")
 
 
 def main() -> None:
@@ -19,12 +21,14 @@ def main() -> None:
     import jax
 
     jax.config.update("jax_enable_x64", True)
+    import jax.export
     import jax.numpy as jnp
     import numpy as np
-    from lab.training.tiny import Normalized, placed, set_up, settings, training_images
+    from lab.training.tiny import Dense, Normalized, placed, set_up, settings, training_images
 
     from convattn_lab.training import step as steps_module
     from convattn_lab.training.program import compile_program
+    from convattn_lab.training.step import make_step, order_of_epoch
 
     class ByGroups(Normalized):
         """Planted: BatchNorm by the statistics of each eighth of the batch."""
@@ -67,7 +71,21 @@ def main() -> None:
         half = len(labels) // 2
         return actual * jnp.where(jnp.arange(len(labels)) < 4, half / 4, half / (2 * half - 4))
 
-    result: dict[str, Any] = {"devices": len(jax.devices())}
+    def exported() -> list[Any]:
+        """Lowered for all platforms, and run on CPUs: for how many devices it is, and for which."""
+        chosen = settings(batch_size=16, devices=8)
+        recipe, _, state, data, steps = set_up(Dense(), chosen, training_images(64))
+        leaves, structure = jax.tree.flatten((state, data, order_of_epoch(state, 64, steps)))
+        step = make_step(recipe, steps)
+        flat = jax.jit(
+            lambda *leaves: jax.tree.leaves(step(*jax.tree.unflatten(structure, leaves)))
+        )
+        program = jax.export.export(flat, platforms=PLATFORMS)(*leaves)
+        for one, other in zip(program.call(*leaves), flat(*leaves), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+        return [program.nr_devices, *program.platforms]
+
+    result: dict[str, Any] = {"exported": exported(), "devices": len(jax.devices())}
     result["float64"], result["float32"] = {}, {}
     result["float64"]["1"], *result["moved"] = losses("float64", 1, seeds=(0, 1, 2, 3))
     for dtype, count in (("float64", 2), ("float64", 8), ("float32", 1), ("float32", 8)):

@@ -5,14 +5,14 @@ import json
 import os
 import shutil
 import warnings
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from comparison import assert_equal
 from full_files import full_files
-from lab.training.tiny import Dense, Normalized, settings
+from lab.training.tiny import Dense, Normalized, assert_same_arrays, settings
 
 from convattn_lab.training import checkpoints
 from convattn_lab.training.checkpoints import (
@@ -24,7 +24,7 @@ from convattn_lab.training.checkpoints import (
 )
 from convattn_lab.training.failures import CheckpointNotWritten, NoWholeCheckpoint
 from convattn_lab.training.optimizer import make_optimizer
-from convattn_lab.training.state import TrainState, initial_state, named_arrays
+from convattn_lab.training.state import initial_state, named_arrays
 
 # Orbax's event loop may be closed before a reader that failed tells it so.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -43,10 +43,8 @@ def save(store, saved_state, **record):
 
 def assert_same(actual, expected):
     one, other = named_arrays(actual), named_arrays(expected)
-    assert one.keys() == other.keys()
+    assert_same_arrays(one, other)
     assert digest(one) == digest(other)
-    for name, array in one.items():
-        assert_equal(array, other[name], name)
 
 
 @pytest.fixture(scope="module")
@@ -69,18 +67,10 @@ def change_record(folder, step=7, text="{"):
     (folder / str(step) / "record" / "metadata").write_text(text)
 
 
-def modification_times(folder):
-    return {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
-
-
 def test_every_bit_and_the_record_come_back(saved):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", DamagedCheckpoint)
-        restored = CheckpointStore(saved).restore_newest(state(), set_aside=False)
+    restored = CheckpointStore(saved).restore_newest(state(), set_aside=False)
     assert (restored.step, restored.record["seconds"]) == (7, 7 / 3)
     assert_same(restored.state, state(7))
-    with pytest.raises(AssertionError):  # planted
-        assert_same(restored.state, state(3))
 
 
 def test_none_yet(tmp_path):
@@ -102,7 +92,8 @@ DAMAGES = {
 
 @pytest.mark.parametrize("kind", DAMAGES)
 def test_any_damage_to_any_file_is_harmless_or_noticed(folder, kind):
-    """Right bits, or a warning and those of the checkpoint before: never anything else."""
+    """Right bits, or a warning and those of the checkpoint before: never anything else; a reader
+    sets nothing aside."""
     like, digests = state(), {step: digest(named_arrays(state(step))) for step in (3, 7)}
     files = sorted(path for path in (folder / "7").rglob("*") if path.is_file())
     assert len(files) > 8
@@ -156,13 +147,6 @@ def test_what_only_a_check_can_tell_is_refused(folder, monkeypatch, damage, mess
         read_checkpoint(folder / "7", state())
 
 
-def test_another_layout_is_refused_before_anything_is_allocated(folder, monkeypatch):
-    """The settings that a run's folder names may be of a model of any size."""
-    monkeypatch.setattr(checkpoints.np, "zeros", None)
-    with pytest.raises(OtherModel):
-        read_checkpoint(folder / "7", state(model=Dense))
-
-
 def test_arrays_of_another_name_shape_or_type_have_another_layout():
     """Float32, int32 and uint32 zeros have the same bytes: only their layout differs."""
     arrays = [
@@ -195,18 +179,10 @@ def test_damaged_ones_are_set_aside_and_saved_again(folder):
 def test_if_all_are_damaged_nothing_is_changed(folder):
     change_record(folder, 3)
     change_record(folder, 7)
-    before = modification_times(folder)
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
     with pytest.raises(NoWholeCheckpoint, match=r"step 7: .*; step 3: "):
         CheckpointStore(folder).restore_newest(state())
-    assert modification_times(folder) == before
-
-
-def test_a_reader_changes_nothing(folder):
-    change_record(folder)
-    before = modification_times(folder)
-    with pytest.warns(DamagedCheckpoint):
-        CheckpointStore(folder).restore_newest(state(), set_aside=False)
-    assert modification_times(folder) == before
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
 
 
 @pytest.mark.parametrize(
@@ -233,11 +209,14 @@ def test_a_file_that_cannot_be_opened_is_no_damage(folder):
 
 
 @pytest.mark.parametrize("other", [{"model": Dense}, {"momentum": 0.0}, {"optimizer": "adamw"}])
-def test_another_model_or_optimizer_is_refused_and_not_called_damaged(saved, other):
+def test_another_model_or_optimizer_is_refused_and_not_called_damaged(saved, other, monkeypatch):
+    """Before anything is allocated: the settings of a folder may be of a model of any size."""
+    like = state(**other)
+    monkeypatch.setattr(checkpoints.np, "zeros", None)
     with warnings.catch_warnings():
         warnings.simplefilter("error", DamagedCheckpoint)
         with pytest.raises(OtherModel, match="another model or optimiser"):
-            CheckpointStore(saved).restore_newest(state(**other))
+            CheckpointStore(saved).restore_newest(like)
     assert sorted(os.listdir(saved)) == ["3", "7"]
 
 
@@ -270,13 +249,7 @@ def test_only_the_newest_are_kept(tmp_path):
 
 def test_arrays_without_elements(tmp_path):
     """A layer without heads has such; Orbax cannot write them."""
-    usual = state(5)
-    empty = TrainState(
-        {"none": jnp.zeros((0, 3)), "one": jnp.ones(1)},
-        *(getattr(usual, name) for name in ("statistics", "optimizer", "step", "key")),
-        usual.loss_sum,
-        usual.correct,
-    )
+    empty = replace(state(5), parameters={"none": jnp.zeros((0, 3)), "one": jnp.ones(1)})
     store = CheckpointStore(tmp_path)
     save(store, empty)
     store.close()

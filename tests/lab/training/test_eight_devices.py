@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from comparison import assert_within, gamma
-from lab.training.devices_process import MOVED, STEPS
+from lab.training.devices_process import MOVED, PLATFORMS, STEPS
 from lab.training.tiny import SIDE, process_environment
 
 pytestmark = pytest.mark.slow
@@ -61,3 +61,7 @@ def test_a_mean_of_each_device_is_noticed(losses, planted):
     """BatchNorm by the statistics of each device, and the mean of means of unequal shares."""
     with pytest.raises(AssertionError, match="too far"):
         assert_within(losses[planted], losses["float64"]["1"], 1e4 * bound(losses, "float64"))
+
+
+def test_the_step_on_all_devices_is_exported(losses):
+    assert losses["exported"] == [8, *PLATFORMS]

@@ -5,8 +5,6 @@ installed, which JAX needs for it, also after it was serialised and read back.
 """
 
 import importlib.util
-import subprocess
-import sys
 from dataclasses import replace
 
 import jax
@@ -19,7 +17,8 @@ from comparison import assert_equal, assert_within
 from fast.layers import LAYER_BUCKETS, make_layer_case
 from flax import nnx
 from lab.models.tiny import SIZE, tiny
-from lab.training.tiny import process_environment, set_up, settings, training_images
+from lab.training.devices_process import PLATFORMS
+from lab.training.tiny import set_up, settings, training_images
 
 import convattn as ca
 from convattn.data.cifar10_slice import Images
@@ -35,7 +34,6 @@ from convattn_lab.training.step import make_step, order_of_epoch
 # at most a few powers of ten through the norms, is far below this, and what is planted far above.
 CLOSE = 2.0**-30
 CLOSE_IN_FLOAT32 = 2.0**-14  # of the largest number, by the same reasoning
-PLATFORMS = ("cpu", "cuda", "tpu")
 
 
 def model_of(name):
@@ -53,11 +51,19 @@ def model_of(name):
     return nnx.jit(model_in_float64)()
 
 
-def carried(exported):
-    """The exported program, through its serialised form if that can be made here."""
+def exported(program, *arguments):
+    """The program for all platforms, through its serialised form if that can be made here."""
+    result = jax.export.export(program, platforms=PLATFORMS)(*arguments)
+    assert result.platforms == PLATFORMS
     if importlib.util.find_spec("flatbuffers") is None:
-        return exported
-    return jax.export.deserialize(exported.serialize())
+        return result
+    return jax.export.deserialize(result.serialize())
+
+
+def assert_close(actual, expected):
+    """Within a fraction of the largest number of each array, in float32."""
+    for one, other in zip(*map(jax.tree.leaves, (actual, expected)), strict=True):
+        assert_within(one, other, CLOSE_IN_FLOAT32 * (1 + np.abs(np.asarray(other)).max()))
 
 
 def images_of_size():
@@ -79,12 +85,10 @@ def test_the_training_step_is_exported(name):
     def flat(*leaves):  # serialised, it knows nothing of the classes of this library
         return jax.tree.leaves(step(*jax.tree.unflatten(structure, leaves)))
 
-    exported = jax.export.export(flat, platforms=PLATFORMS)(*leaves)
-    assert exported.platforms == PLATFORMS
-    exported = carried(exported)
+    program = exported(flat, *leaves)
 
     def run_exported(state):
-        *leaves, loss = exported.call(*jax.tree.leaves((state, data, order)))
+        *leaves, loss = program.call(*jax.tree.leaves((state, data, order)))
         return jax.tree.unflatten(jax.tree.structure(state), leaves), loss
 
     actual, loss = run_exported(state)
@@ -135,14 +139,10 @@ def test_every_back_end_is_exported(name):
         result, pull_back = jax.vjp(apply, leaves, images)
         return result, pull_back(jnp.ones_like(result))
 
-    exported = jax.export.export(both, platforms=PLATFORMS)(leaves, images)
-    assert exported.platforms == PLATFORMS
-    actual = carried(exported).call(leaves, images)
-    expected = both(leaves, images)
-    for one, other in zip(*map(jax.tree.leaves, (actual, expected)), strict=True):
-        assert_within(one, other, CLOSE_IN_FLOAT32 * (1 + np.abs(np.asarray(other)).max()))
-    with pytest.raises(AssertionError):  # planted
-        assert_within(actual[0], expected[0] + 1, 0.5)
+    actual, expected = exported(both, leaves, images).call(leaves, images), both(leaves, images)
+    assert_close(actual, expected)
+    with pytest.raises(AssertionError, match="too far"):  # planted
+        assert_close(actual[0], expected[0] + 1)
 
 
 @pytest.mark.slow
@@ -165,31 +165,12 @@ def test_networks_as_attention_are_exported(name):
         return (ca.with_attention(network)(leaves, images) ** 2).sum()
 
     step = jax.jit(jax.value_and_grad(loss))
-    exported = jax.export.export(step, platforms=PLATFORMS)(leaves, images)
-    assert exported.platforms == PLATFORMS
-    for one, other in zip(
-        *map(jax.tree.leaves, (carried(exported).call(leaves, images), step(leaves, images))),
-        strict=True,
-    ):
-        assert_within(one, other, CLOSE_IN_FLOAT32 * (1 + np.abs(np.asarray(other)).max()))
-
-
-@pytest.mark.slow
-def test_the_training_step_on_eight_devices_is_exported():
-    """In a process that has as many; it is lowered there for all platforms, and run on CPUs."""
-    done = subprocess.run(
-        [sys.executable, "-m", "lab.training.eight_devices"],
-        env=process_environment(XLA_FLAGS="--xla_force_host_platform_device_count=8"),
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout.split() == ["8", *PLATFORMS]
+    actual = exported(step, leaves, images).call(leaves, images)
+    assert_close(actual, step(leaves, images))
 
 
 def test_auto_is_exported_too():
     """It looks at the platform that it is exported on, and what it takes serves all of them."""
     _, layer, images = case_for(BACK_ENDS["dense"])
     apply = jax.jit(lambda images: ca.apply_attention(layer, images))
-    exported = jax.export.export(apply, platforms=PLATFORMS)(images)
-    assert_equal(exported.call(images), apply(images))
+    assert_equal(exported(apply, images).call(images), apply(images))

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from comparison import assert_equal
 from lab.training.session_process import EPOCHS, settings_of_the_run
 from lab.training.tiny import (
     Normalized,
+    assert_same_arrays,
     images_with_validation,
     metric_lines,
     process_environment,
@@ -78,10 +78,7 @@ def assert_same_run(folder, expected):
     assert metric_lines(folder) == metric_lines(expected)
     assert [line["epoch"] for line in metric_lines(folder)] == list(range(1, EPOCHS + 1))
     for name in (CHECKPOINTS, BEST):
-        one, other = arrays(folder, name), arrays(expected, name)
-        assert one.keys() == other.keys()
-        for array in one:
-            assert_equal(one[array], other[array], f"{name}: {array}")
+        assert_same_arrays(arrays(folder, name), arrays(expected, name))
 
 
 def newest(folder):

@@ -3,8 +3,7 @@
 import jax
 import numpy as np
 import pytest
-from comparison import assert_equal
-from lab.training.tiny import Convolved, Normalized, placed, set_up, settings
+from lab.training.tiny import Convolved, Normalized, assert_same_arrays, placed, set_up, settings
 
 from convattn_lab.training import program as programs
 from convattn_lab.training.program import compile_program, has_convolution, is_finite
@@ -32,9 +31,7 @@ def compiled():
 
 def assert_same_bits(one, other):
     assert one[1] == other[1]
-    assert one[0].keys() == other[0].keys()
-    for name, array in one[0].items():
-        assert_equal(array, other[0][name], name)
+    assert_same_arrays(one[0], other[0])
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """Tiny models and images for the tests of the trainer, and a run of them."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from comparison import assert_equal
 from flax import nnx
 
 from convattn.data.cifar10_slice import Images
@@ -119,6 +121,13 @@ def run(folder: Path, chosen: TrainingSettings | None = None, **options: Any) ->
     model = options.pop("model", None) or Normalized()
     images = options.pop("images", None) or training_images()
     return train(chosen or settings(), images, model, folder, **options)
+
+
+def assert_same_arrays(actual: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
+    """The same names, and under each the same numbers."""
+    assert actual.keys() == expected.keys()
+    for name, array in actual.items():
+        assert_equal(array, expected[name], name)
 
 
 def metric_lines(folder: Path) -> list[dict[str, Any]]:

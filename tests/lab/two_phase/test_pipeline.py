@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from comparison import assert_equal
 from flax import nnx
 from lab.runs.tiny_pipeline import tiny_pipeline
+from lab.training.tiny import assert_same_arrays
 
 from convattn_lab.analysis.restored_run import restore_run
 from convattn_lab.records.record import record_of
@@ -18,10 +18,7 @@ from convattn_lab.training.trainer import Outcome
 from convattn_lab.two_phase import convert_run, pipeline
 from convattn_lab.two_phase.conversion_check import ConversionFailed
 from convattn_lab.two_phase.pipeline import run_two_phase
-from convattn_lab.two_phase.settings import (
-    ConversionSettings,
-    two_phase_from_json,
-)
+from convattn_lab.two_phase.settings import ConversionSettings, two_phase_from_json
 from convattn_lab.two_phase.transfer import transfer
 
 pytestmark = pytest.mark.slow
@@ -68,10 +65,7 @@ def test_the_second_phase_begins_with_what_the_first_was_converted_to(trained) -
     assert RunDirectory(folder / "phase2").read_settings() == requested
     two = transfer(run.model, requested.model, settings.conversion, rngs=nnx.Rngs(0))
     expected = named_arrays(nnx.state(two, nnx.Param))
-    initial = RunDirectory(folder / "phase2").read_initial()
-    assert initial.keys() == expected.keys()
-    for name, array in expected.items():
-        assert_equal(initial[name], array, name)
+    assert_same_arrays(RunDirectory(folder / "phase2").read_initial(), expected)
 
 
 def test_what_the_check_saw_is_on_record(trained) -> None:
@@ -82,6 +76,8 @@ def test_what_the_check_saw_is_on_record(trained) -> None:
     assert check["passed"] is True
     assert 0 < check["seen"] <= check["bound"] < 0.01
     assert (check["images"], len(check["layers"])) == (2, 1)
+    assert 0 < check["share"] <= 1
+    assert 0 < check["layers"][0]["share"] <= 1
     assert (test["images"], test["changed"]) == (4, 0)
     result = RunDirectory(folder / "phase1").read_result()
     assert test["before"] == test["after"] == result["test_accuracy"]

@@ -99,18 +99,12 @@ def expected(name: str, *, further: float = 0.0) -> np.ndarray:
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_an_operation_is_pillows_to_one_grey_level(name) -> None:
-    difference = np.abs(applied()[OPERATIONS.index(name)] - expected(name))
+    result = applied()[OPERATIONS.index(name)]
+    difference = np.abs(result - expected(name))
     assert difference.max() <= 1
     assert (difference > 0).mean() < 0.02  # a fraction just below an integer
-
-
-@pytest.mark.parametrize(
-    "name", [n for n in OPERATIONS if n not in ("AutoContrast", "Equalize", "Invert")]
-)
-def test_another_magnitude_is_noticed(name) -> None:
-    """Planted."""
-    difference = np.abs(applied()[OPERATIONS.index(name)] - expected(name, further=0.3))
-    assert difference.max() > 1
+    if name not in ("AutoContrast", "Equalize", "Invert"):  # planted: another magnitude
+        assert np.abs(result - expected(name, further=0.3)).max() > 1
 
 
 def test_operations_are_told_apart() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from convattn_lab.data.augmentation.random_erasing import box_sizes, erase
 
-COUNT, HEIGHT, WIDTH = 4000, 8, 12
+COUNT, HEIGHT, WIDTH = 2000, 8, 12
 KEYS = jax.random.split(jax.random.key(2), COUNT)
 RUN = jax.jit(erase, static_argnums=2)
 
