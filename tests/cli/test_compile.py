@@ -9,6 +9,7 @@ import pytest
 from convattn import known_answers
 from convattn.compile.transformer import CompiledTransformer
 from convattn.known_answers import NETWORKS, write_suite
+from convattn.networks.named import own_network
 from convattn.networks.weights.files import read_weights
 
 OWN = """
@@ -33,6 +34,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own.py").write_text(OWN)
     np.save("images.npy", np.random.default_rng(1).normal(size=(3, 6, 6, 3)))
+    np.save("gray.npy", np.zeros((3, 6, 6, 1)))
     return tmp_path
 
 
@@ -49,6 +51,20 @@ def test_a_network_is_written_with_the_constructors_arguments(folder, convattn_c
     assert file.arrays["pos_embed"].shape == (1, 10, arguments["embed_dim"])
     assert "3 of 3 images have the same class" in done.out
     assert "is within its derived bound" in done.out
+
+
+@pytest.mark.parametrize(("moved", "code", "line"), [(0, 0, "(at most"), (1, 1, "ANOTHER NETWORK")])
+def test_the_network_is_compared_with_the_logits_it_should_have(
+    folder, convattn_command, moved, code, line
+):
+    network = own_network("own.py:network")
+    np.save("logits.npy", network(np.load("images.npy").astype(np.float32)) + moved)
+    words = ("--images", "images.npy", "--expected", "logits.npy", "--json", "out.json")
+    done = convattn_command("compile", "own.py:network", *words)
+    assert done.code == code
+    assert line in done.out
+    assert (folder / "network.vit.safetensors").exists() == (code == 0)
+    assert json.loads((folder / "out.json").read_text())["expected"]["passed"] == (code == 0)
 
 
 def test_constants_for_training(folder, convattn_command):
@@ -95,6 +111,8 @@ WRONG = {
     "patches": (["own.py:network", "--image-size", 6, "--patch-size", 4], "does not divide"),
     "size": (["own.py:network"], "tokens, but expected at most 4,096"),
     "both": (["own.py:network", "--images", "images.npy", "--image-size", 6], "is of noise"),
+    "logits": (["own.py:network", "--expected", "images.npy"], "--expected needs --images"),
+    "channels": (["own.py:network", "--images", "gray.npy"], "(3, 6, 6, 1) (--images and"),
     "name": (["own.py:network", "-o", "vit.pt"], "expected a name in .safetensors"),
     "no file": (["own.py:network", "--images", "gone.npy"], "cannot read gone.npy"),
 }

@@ -194,7 +194,8 @@ def test_the_notes_say_the_activation():
         diagnose(clip, IMAGES, heads=HEADS)
     diagnosis = diagnose(clip, IMAGES, heads=HEADS, activation="quick_gelu")
     assert diagnosis.notes[0] == (
-        "Names: Hugging Face's CLIP; LayerNorm with ε = 1e-05, MLP with quick_gelu."
+        "Names: Hugging Face's CLIP; LayerNorm with ε = 1e-05 before attention and MLP, which no "
+        "tensor tells; MLP with quick_gelu."
     )
     other = diagnose(clip, IMAGES, heads=HEADS, activation="gelu")
     assert other.notes[0].endswith("MLP with gelu.")

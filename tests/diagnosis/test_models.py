@@ -94,7 +94,7 @@ def test_files_and_arrays_and_both_namings_say_the_same(suffix, tmp_path):
     for one, other in zip(expected.layers, renamed.layers, strict=True):  # ε differs
         assert_within(one.heads.entropy, other.heads.entropy, 1e-5)
         assert_within(one.convolution.relative, other.convolution.relative, 1e-5)
-    assert "Names: Hugging Face; LayerNorm with ε = 1e-12, MLP with gelu." in renamed.notes
+    assert renamed.notes[0].startswith("Names: Hugging Face; LayerNorm with ε = 1e-12 before")
 
 
 def test_the_map_of_a_layer_is_that_at_the_mean_token():
@@ -200,7 +200,10 @@ def test_attention_by_name_is_of_one_layer_or_of_several():
 def test_a_network_is_told_by_its_notes():
     """Its names, its heads if they are assumed, and how many images there were."""
     (names, turns, images_of, _) = diagnose(timm_dict(1), images(2), heads=2).notes
-    assert names == "Names: timm; LayerNorm with ε = 1e-06, MLP with gelu."
+    assert names == (
+        "Names: timm; LayerNorm with ε = 1e-06 before attention and MLP, which no tensor tells; "
+        "MLP with gelu."
+    )
     assert (turns, images_of) == (module.NOWHERE, "2 images.")
     assert diagnose(timm_dict(1), images(1), heads=2).notes[2].startswith("One image: what pos")
     diagnosis = diagnose(WIDE, images(1))
