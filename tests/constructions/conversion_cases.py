@@ -8,6 +8,8 @@ from strategies import CONVERSION_BUCKETS, FLOATS, Bucket
 
 from convattn.constructions.conversion import conv_to_attention
 from convattn.constructions.geometry import ConvolutionGeometry
+from convattn.constructions.linear_map import linear_map
+from convattn.constructions.recovery import attention_to_conv
 from convattn.fast.application import apply_attention
 from convattn.operators.convolution import conv
 
@@ -92,20 +94,19 @@ ROWS = rows()
 
 @cache
 def layer_program(row: Row):
-    """Images, kernel and bias in, the layer's images and its number of heads out."""
+    """Images, kernel and bias in, the layer's images, the convolution's, and the heads out."""
 
     def run(images, kernel, bias):
         layer = row.convert(kernel, bias)
-        return apply_attention(layer, images), layer.heads
+        expected = conv(images, kernel, bias if row.bias else None, **row.bucket.options)
+        return apply_attention(layer, images), expected, layer.heads
 
     return jax.jit(run)
 
 
-converted = jax.jit(
-    conv_to_attention,
-    static_argnames=(
-        *("patch_size", "encoding", "form", "stride", "dilation", "groups", "head_dim"),
-    ),
-)
+STATIC = ("patch_size", "encoding", "form", "stride", "dilation", "groups", "head_dim")
+converted = jax.jit(conv_to_attention, static_argnames=(*STATIC, "padding", "border", "causal"))
+recovered = jax.jit(attention_to_conv, static_argnames=("kernel_size", "image_size"))
+linear_map_of = jax.jit(linear_map, static_argnames="image_size")
 reference = jax.jit(conv, static_argnames=("stride", "dilation", "groups", "padding"))
 applied = jax.jit(apply_attention, static_argnames=("border", "backend", "precision"))

@@ -47,10 +47,3 @@ def test_kernels_that_reach_too_far_are_refused():
     conv_to_attention(kernel, encoding="rotary", dilation=511)
     with pytest.raises(ValueError, match=r"reaches over .*512.* tells 1024 tokens a side apart"):
         conv_to_attention(kernel, encoding="rotary", dilation=512)
-
-
-def test_at_a_small_alpha_it_is_not_the_convolution():
-    kernel, images = np.arange(3.0).reshape(3, 1, 1), np.arange(5.0).reshape(1, 5, 1)
-    layer = conv_to_attention(kernel, encoding="rotary", sharpness=2.0)
-    with pytest.raises(AssertionError, match="out"):
-        assert_equal(applied(layer, images), reference(images, kernel))

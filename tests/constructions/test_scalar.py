@@ -41,16 +41,6 @@ def test_coefficients_are_those_that_elimination_finds(count, exact):
     assert rounding_amplification(count, exact) == amplification(bases, exact)
 
 
-@given(st.integers(1, 10), st.booleans())
-def test_polynomials_are_one_at_their_base_and_zero_at_the_other_nodes(count, exact):
-    rows = lagrange_coefficients(count, exact)
-    first = 0 if exact else 1
-    for column, base in enumerate(scalar_bases(count)):
-        for node in (1, *scalar_bases(count)) if exact else (0, *scalar_bases(count)):
-            total = sum(row[column] * node ** (first + h) for h, row in enumerate(rows))
-            assert total == (node == base)
-
-
 def scalar_heads(maps, exact, dropped=None):
     """Rows t^h/Z_h and maps Z_h Σ_δ V_hδ M_δ."""
     bases = scalar_bases(len(maps))
