@@ -11,12 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import convattn as ca
-from convattn.bounds.head_width import (
-    balanced_ranks,
-    map_widths,
-    matricisation_ranks,
-    split_heads,
-)
+from convattn.bounds.head_width import balanced_ranks, map_widths, matricisation_ranks, split_heads
 from convattn.bounds.heads import OVERLAP, count_heads
 from convattn.operators.shifts import axis_token_offsets
 

@@ -8,10 +8,7 @@ from constructions.slow_definitions import taps
 from hypothesis import given
 from hypothesis import strategies as st
 
-from convattn.constructions.geometry import (
-    ConvolutionGeometry,
-    strided_output_pixels,
-)
+from convattn.constructions.geometry import ConvolutionGeometry, strided_output_pixels
 
 
 def geometries():

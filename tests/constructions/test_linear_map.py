@@ -9,13 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from comparison import assert_equal, assert_within
-from constructions.conversion_cases import (
-    applied,
-    converted,
-    linear_map_of,
-    recovered,
-    reference,
-)
+from constructions.conversion_cases import applied, converted, linear_map_of, recovered, reference
 from roundings import gamma
 
 from convattn.constructions.linear_map import fill_norm, linear_map

@@ -27,10 +27,7 @@ from convattn.networks.weights.fixed_size import at_image_size
 from convattn.operators.shifts import TokenGrid
 from convattn_ledger.bounds.back_ends.bounds import value_bound
 from convattn_ledger.bounds.mixture_error import mixture_error_bound
-from convattn_ledger.bounds.saturation_error import (
-    saturation_error_bound,
-    saturation_error_factor,
-)
+from convattn_ledger.bounds.saturation_error import saturation_error_bound, saturation_error_factor
 from convattn_ledger.evidence import exact_convolution
 
 KERNEL = np.random.default_rng(0).integers(-3, 4, (3, 5, 2, 3))
