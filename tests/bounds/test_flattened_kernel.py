@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from comparison import assert_dtype, assert_equal
+from constructions.slow_definitions import taps
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import seeds
@@ -26,17 +27,13 @@ def shape_of(size):
     return (*taps, width_in, width_out)
 
 
-def taps_of(count):
-    return range(-((count - 1) // 2), count // 2 + 1)
-
-
 def slow_flattened_kernel(kernel, patch, dilation):
     """W_t[i, j] at row (p, q, i, j) and column δ where d·t = Pδ + q - p, zero elsewhere."""
     *counts, width_in, width_out = kernel.shape
     entries = {
-        tuple(d * t for d, t in zip(dilation, taps, strict=True)): kernel[index]
-        for index, taps in zip(
-            product(*map(range, counts)), product(*map(taps_of, counts)), strict=True
+        tuple(d * t for d, t in zip(dilation, place, strict=True)): kernel[index]
+        for index, place in zip(
+            product(*map(range, counts)), product(*map(taps, counts)), strict=True
         )
     }
     pixels = list(product(*map(range, patch)))

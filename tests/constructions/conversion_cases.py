@@ -35,6 +35,10 @@ REGIMES = (
 HEAD_DIMS = (None, 1, 4)
 
 
+def geometry_of(b: Bucket) -> ConvolutionGeometry:
+    return ConvolutionGeometry.of(b.kernel_size, b.patch_size, b.stride, b.dilation)
+
+
 @dataclass(frozen=True)
 class Row:
     bucket: Bucket
@@ -53,8 +57,7 @@ class Row:
 
     @property
     def geometry(self) -> ConvolutionGeometry:
-        b = self.bucket
-        return ConvolutionGeometry.of(b.kernel_size, b.patch_size, b.stride, b.dilation)
+        return geometry_of(self.bucket)
 
     @property
     def one_hot(self) -> bool:
@@ -79,10 +82,7 @@ def rows() -> tuple[Row, ...]:
         for j, (encoding, exact) in enumerate(REGIMES):
             dtype = FLOATS[(i + j) % 4]
             if encoding == "scalar":
-                offsets = ConvolutionGeometry.of(
-                    bucket.kernel_size, bucket.patch_size, bucket.stride, bucket.dilation
-                ).heads
-                narrow = offsets <= 6 and i % 2
+                narrow = geometry_of(bucket).heads <= 6 and i % 2
                 dtype = "float32" if narrow else "float64"  # κu is too large otherwise
             head_dim = HEAD_DIMS[(i + 2 * j + i // 4) % 3]
             table.append(Row(bucket, encoding, exact, dtype, head_dim, bool((i + j // 2) % 2)))

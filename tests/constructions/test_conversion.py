@@ -6,7 +6,7 @@ from itertools import product
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from comparison import assert_equal, assert_within
+from comparison import assert_equal
 from constructions.conversion_cases import (
     BUCKETS,
     REGIMES,
@@ -17,7 +17,6 @@ from constructions.conversion_cases import (
     reference,
 )
 from constructions.conversion_comparison import compare
-from constructions.exact_form_bounds import exact_form_bound
 from constructions.slow_definitions import slow_conv
 from hypothesis import given
 from strategies import make_case, seeds
@@ -117,15 +116,8 @@ def test_other_parameters_do_as_well(encoding, name, parameter):
     images, kernel, bias = case.cast()
     layer = row.convert(kernel, bias, **{name: parameter})
     expected = reference(images, kernel, bias if row.bias else None, **row.bucket.options)
-    output = applied(layer, images)
-    if row.one_hot:
-        assert_equal(output, expected)
-    else:
-        bound = exact_form_bound(
-            case, row.geometry, layer.heads, encoding="bias", uniform_weight=parameter,
-            head_dim=row.head_dim, bias=row.bias,
-        )  # fmt: skip
-        assert_within(output, expected, np.broadcast_to(bound, expected.shape))
+    uniform_weight = parameter if name == "uniform_weight" else 0.5
+    compare(row, case, applied(layer, images), expected, layer.heads, uniform_weight)
 
 
 def test_supports_hold_every_map_and_no_more():

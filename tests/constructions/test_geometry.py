@@ -83,13 +83,6 @@ def test_only_the_pixels_that_a_stride_keeps_are_computed(stride):
     assert geometry.output_pixels == expected
 
 
-@pytest.mark.parametrize("name", ["patch_size", "stride", "dilation"])
-@pytest.mark.parametrize("value", [0, -1, (2,), (1, 2, 3), (1, 0), True])
-def test_sizes_that_are_no_positive_integers_are_refused(name, value):
-    with pytest.raises(ValueError, match=f"{name}=.*, but expected an integer ≥ 1"):
-        ConvolutionGeometry.of((3, 3), **{name: value})
-
-
 @given(st.integers(1, 12), st.integers(1, 12))
 def test_a_stride_keeps_the_same_pixels_of_every_patch_or_there_is_no_answer(patch_size, stride):
     """The pixels of enough successive patches, as a subsampling after the layer keeps them."""

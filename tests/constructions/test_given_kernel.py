@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from comparison import assert_dtype, assert_equal, assert_within
 from constructions.conversion_cases import applied, reference
-from constructions.rational_layers import as_fractions, rational_layer
+from constructions.rational_layers import RATIONAL, as_fractions, rational_layer
 from constructions.slow_definitions import slow_conv, slow_token_maps
-from strategies import Bucket, make_case
+from strategies import make_case
 
 from convattn.bounds.flattened_kernel import exact_rank, flattened_kernel
 from convattn.bounds.kernel_heads import count_heads_of_kernel
@@ -30,12 +30,6 @@ from convattn.fast.application import apply_attention
 from convattn_ledger.bounds.mixture_error import given_kernel_majorant, mixture_error_bound
 from convattn_ledger.evidence import exact_convolution
 
-BUCKETS = (
-    Bucket(1, (3, 4), (3, 3), 2, 1, (1, 1), (1, 1), patch_size=(1, 1)),
-    Bucket(1, (4, 3), (3, 2), 1, 2, (1, 1), (1, 1), patch_size=(2, 3)),
-    Bucket(2, (6,), (4,), 1, 2, (1,), (2,), patch_size=(3,)),
-)
-
 
 def low_rank(kernel, keep):
     """The same kernel with all taps but some the multiples of the first."""
@@ -44,7 +38,7 @@ def low_rank(kernel, keep):
     return flat.reshape(kernel.shape)
 
 
-@pytest.mark.parametrize("bucket", BUCKETS)
+@pytest.mark.parametrize("bucket", RATIONAL[:3])
 def test_the_distinct_rows_are_those_of_the_flattened_kernel(bucket):
     """As often as they say, whatever the dilation."""
     kernel = make_case(bucket, 4).kernel
@@ -58,7 +52,7 @@ def test_the_distinct_rows_are_those_of_the_flattened_kernel(bucket):
 
 
 @pytest.mark.parametrize("keep", [1, 2])
-@pytest.mark.parametrize("bucket", BUCKETS)
+@pytest.mark.parametrize("bucket", RATIONAL[:3])
 def test_in_rational_numbers_the_layer_is_the_convolution(bucket, keep):
     case = make_case(bucket, 3)
     kernel = low_rank(case.kernel, keep)

@@ -26,7 +26,10 @@ def test_the_default_form_is_exact_where_there_is_one(encoding):
 
 
 def test_parameters_in_their_ranges_are_taken():
-    for taken in ({"form": "limit", "sharpness": 2.0**-126}, {"encoding": "quadratic"}):
+    for taken in (
+        {"form": "limit", "sharpness": 2.0**-126},
+        {"encoding": "quadratic", "sharpness": 8.0},
+    ):
         assert options(**taken).exact is False
     for weight in (0.25, jnp.float32(0.25), jnp.float32(0.5)):
         assert options(uniform_weight=weight).exact is True

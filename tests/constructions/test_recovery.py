@@ -7,7 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from comparison import assert_equal, assert_within
-from constructions.conversion_cases import applied, converted, linear_map_of, recovered
+from constructions.conversion_cases import (
+    applied,
+    converted,
+    geometry_of,
+    linear_map_of,
+    recovered,
+)
 from constructions.exact_form_bounds import exact_form_bound
 from constructions.lagrange import amplification
 from constructions.slow_definitions import slow_conv
@@ -16,7 +22,6 @@ from roundings import gamma, roundoff
 from strategies import Bucket, make_case
 
 from convattn.constructions.conversion import conv_to_attention
-from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.recovery import attention_to_conv
 from convattn.encodings import GaussianEncoding
 from convattn.encodings.layer import AttentionLayer, ContentScores
@@ -76,9 +81,7 @@ def test_exact_forms_give_it_back_up_to_rounding(bucket, encoding):
     """
     case = make_case(bucket, 6, "float64")
     layer = convert(case, encoding=encoding)
-    geometry = ConvolutionGeometry.of(
-        bucket.kernel_size, bucket.patch_size, bucket.stride, bucket.dilation
-    )
+    geometry = geometry_of(bucket)
     unit = replace(case, images=np.ones_like(case.images))
     kappa = float(amplification(range(2, geometry.heads + 2), True))
     entry = exact_form_bound(
