@@ -35,6 +35,7 @@ REFUSALS = [
     *[({"uniform_weight": 0.1, **options},
        "uniform_weight=0.1 was given, but only the exact form of encoding='bias' has one")
       for options in ({"encoding": "quadratic"}, {"encoding": "scalar"}, LIMIT)],
+    ({**LIMIT, "uniform_weight": jnp.float32(0.5)}, "only the exact form of encoding='bias'"),
     *[({"encoding": encoding}, "encoding=.*, but expected one of bias, scalar, quadratic, enumer")
       for encoding in ("alibi", ["bias"], None, 3)],
     ({"head_dim": 0}, "head_dim=0, but expected an integer ≥ 1"),
