@@ -10,7 +10,7 @@ from convattn.constructions.conversion import conv_to_attention
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.linear_map import linear_map
 from convattn.constructions.recovery import attention_to_conv
-from convattn.fast.application import apply_attention
+from convattn.fast.application import apply_attention, attention_maps
 from convattn.operators.convolution import conv
 
 BUCKETS = (
@@ -108,5 +108,6 @@ STATIC = ("patch_size", "encoding", "form", "stride", "dilation", "groups", "hea
 converted = jax.jit(conv_to_attention, static_argnames=(*STATIC, "padding", "border", "causal"))
 recovered = jax.jit(attention_to_conv, static_argnames=("kernel_size", "image_size"))
 linear_map_of = jax.jit(linear_map, static_argnames="image_size")
+maps_of = jax.jit(attention_maps, static_argnums=1)
 reference = jax.jit(conv, static_argnames=("stride", "dilation", "groups", "padding"))
 applied = jax.jit(apply_attention, static_argnames=("border", "backend", "precision"))

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from comparison import assert_dtype, assert_equal, assert_within, gamma
-from constructions.conversion_cases import applied, converted, recovered, reference
+from constructions.conversion_cases import applied, converted, maps_of, recovered, reference
 
 import convattn as ca
 from convattn.bounds.limit_rounding import limit_rounding_bound
@@ -17,7 +17,7 @@ from convattn.encodings.bias import BiasEncoding
 from convattn.encodings.layer import AttentionLayer
 from convattn.encodings.scalar import ScalarEncoding
 from convattn.fast import choose_windows
-from convattn.fast.application import apply_attention, attention_maps
+from convattn.fast.application import apply_attention
 from convattn.networks.weights.consistency import check_layer
 from convattn.networks.weights.fixed_size import at_image_size
 from convattn_ledger.bounds.back_ends.bounds import value_bound
@@ -104,14 +104,15 @@ def test_the_fewest_heads_know_the_visible_keys():
 def test_each_query_has_the_weights_of_the_keys_that_it_sees():
     """Of n keys the target has (1 + n(1/ε - 1))/(n/ε), every other one ε/n, and later ones none."""
     layer = converted(integers("kernel", 3, 1, 1), uniform_weight=0.25, **CAUSAL)
-    maps = attention_maps(layer, (6,))
+    maps = maps_of(layer, (6,))
     assert maps.ring == ((2, 0),)
+    weights = np.asarray(maps.weights)
     for head, query, key in np.ndindex(4, 6, 8):
         visible = query + 3
         at = head < 3 and key == query + head
         total = 4 * visible if head < 3 else visible
         exact = (1 + 3 * visible if at else 1) / total if key < visible else 0
-        assert_within(maps.weights[head, query, key], exact, gamma(300, "float32") * exact)
+        assert_within(weights[head, query, key], exact, gamma(300, "float32") * exact)
 
 
 def trained(seed):

@@ -8,14 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from comparison import assert_equal, assert_within
-from constructions.conversion_cases import applied, converted, reference
+from constructions.conversion_cases import applied, converted, maps_of, reference
 from hypothesis import given
 from strategies import CONVERSION_BUCKETS, make_case, seeds
 
 from convattn.bounds.majorant import majorant_of
 from convattn.bounds.rounding import layer_error_bound
 from convattn.constructions.conversion import conv_to_attention
-from convattn.fast.application import apply_attention, attention_maps
+from convattn.fast.application import apply_attention
 from convattn.fast.selection import BACK_ENDS
 from convattn.operators.convolution import conv
 from convattn.operators.padding import read_padding
@@ -125,7 +125,7 @@ def test_same_and_its_numbers_keep_the_ring_of_zeros():
 
 def test_the_maps_are_those_of_the_tokens_that_are_asked():
     layer = converted(jnp.ones((3, 1, 1)), form="limit", padding="CIRCULAR")
-    weights, ring = attention_maps(layer, (4,))
+    weights, ring = maps_of(layer, (4,))
     assert (weights.shape, ring) == ((3, 4, 6), ((1, 1),))
     assert_equal(weights, np.stack([np.eye(6)[offset : offset + 4] for offset in range(3)]))
 
@@ -146,7 +146,7 @@ def test_what_the_heads_look_at_are_the_pixels_that_an_output_reads(size, option
     """Pixel p is key before + p; output i is query stride·i, and reads where its slope is not 0."""
     kernel = jnp.ones((size, 1, 1))
     layer = converted(kernel, form="limit", **options)
-    weights, ((before, after),) = attention_maps(layer, (10,))
+    weights, ((before, after),) = maps_of(layer, (10,))
     inside = np.asarray(weights).sum(0)[:, before : weights.shape[2] - after]
     slope = np.asarray(reference(np.eye(10)[..., None], kernel, **options))[..., 0].T
     read = inside[:: options.get("stride", 1)]

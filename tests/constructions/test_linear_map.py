@@ -12,8 +12,7 @@ from comparison import assert_equal, assert_within
 from constructions.conversion_cases import applied, converted, linear_map_of, recovered, reference
 from roundings import gamma
 
-from convattn.constructions.linear_map import fill_norm, linear_map
-from convattn.constructions.recovery import attention_to_conv
+from convattn.constructions.linear_map import fill_norm
 from convattn.networks.weights.verification import rounding_tolerance, stored_residual
 from convattn.operators.padding import read_padding
 
@@ -91,7 +90,7 @@ def test_the_norm_of_a_fill_is_that_of_its_matrix():
 def test_the_linear_map_of_a_layer_without_maps_is_unknown():
     bare = replace(converted(jnp.ones((3, 1, 1))), value=None, output=None)
     with pytest.raises(ValueError, match="neither a value nor an output map"):
-        linear_map(bare, (4,))
+        linear_map_of(bare, image_size=(4,))
 
 
 def test_a_value_map_alone_is_the_map_of_its_head():
@@ -120,7 +119,7 @@ def test_no_taps_beyond_what_is_filled_in():
     layer = converted(np.ones((3, 1, 1)), padding="EDGE", form="limit")
     assert recovered(layer, kernel_size=1, image_size=9).residual.padding == ((0, 0),)
     with pytest.raises(ValueError, match=r"kernel_size=\(4,\), but the layer fills its ring"):
-        attention_to_conv(layer, 4, image_size=9)
+        recovered(layer, kernel_size=4, image_size=9)
 
 
 def test_what_is_said_of_a_stored_kernel_holds_of_it():

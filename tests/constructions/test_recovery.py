@@ -254,7 +254,7 @@ LAYER = converted(np.ones((3, 5, 2, 1), np.float32), patch_size=(2, 3), form="li
 )
 def test_sizes_that_do_not_fit_are_refused(kernel_size, image_size, message):
     with pytest.raises(ValueError, match=message):
-        attention_to_conv(LAYER, kernel_size, image_size=image_size)
+        recovered(LAYER, kernel_size=kernel_size, image_size=image_size)
 
 
 def test_a_bias_is_recovered_as_the_mean_over_a_patch_and_its_gap():

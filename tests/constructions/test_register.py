@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from comparison import assert_dtype, assert_equal, assert_within, gamma
-from constructions.conversion_cases import applied, converted, recovered
+from constructions.conversion_cases import applied, converted, maps_of, recovered
 
 import convattn as ca
 from convattn.bounds.majorant import majorant_of
@@ -73,7 +73,7 @@ def test_the_shares_of_the_exact_form(epsilon):
     """ε/(N(1 + σ)) beside the target, and nothing that depends on N in the maps."""
     layer = converted(KERNEL.astype(float), border="register", uniform_weight=float(epsilon))
     assert (layer.heads, layer.ring, layer.padding) == (30, ((0, 0), (0, 0)), None)
-    weights = np.asarray(ca.attention_maps(layer, (5, 7)).weights)
+    weights = np.asarray(maps_of(layer, (5, 7)).weights)
     for head, sigma in ((7, 1), (22, 3)):  # the centre's
         row = weights[head, 2, 3]
         other = float(epsilon / (35 * (1 + sigma)))
