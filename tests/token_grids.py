@@ -1,6 +1,6 @@
 """Grids on which encodings are tested, and their scores by a double loop over queries and keys."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
 
 import jax
@@ -49,6 +49,16 @@ def slow_shift_scores(
         return score(head, tuple(k - q for q, k in zip(query, key, strict=True)))
 
     return slow_scores(grid, heads, of_pair)
+
+
+def sinusoid(place: Sequence[int], features: int) -> np.ndarray:
+    """Each axis: sines, then cosines, at the rates 10000^(-i/n)."""
+    count = features // (2 * len(place))
+    rates = [10000.0 ** (-i / count) for i in range(count)]
+    vector: list[float] = []
+    for x in place:
+        vector += [np.sin(x * rate) for rate in rates] + [np.cos(x * rate) for rate in rates]
+    return np.array(vector)
 
 
 def interior(grid: TokenGrid, offsets: tuple[Shift, ...]) -> list[int]:

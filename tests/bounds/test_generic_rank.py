@@ -5,12 +5,7 @@ import pytest
 
 from convattn.bounds import generic_rank as module
 from convattn.bounds.flattened_kernel import exact_rank, flattened_kernel
-from convattn.bounds.generic_rank import (
-    MAX_ENTRIES,
-    FixedKernel,
-    TooLargeError,
-    generic_rank,
-)
+from convattn.bounds.generic_rank import MAX_ENTRIES, FixedKernel, TooLargeError, generic_rank
 from convattn.bounds.residue_blocks import axis_blocks
 
 # kernel size, patch size, dilation, in, out

@@ -63,10 +63,7 @@ def test_span_of_the_nonnegative_vectors_against_linear_programming(matrix):
     if not live.size:
         return
     solved = linprog(
-        np.zeros(len(matrix)),
-        A_ub=-live,
-        b_ub=-np.ones(len(live)),
-        bounds=(None, None),
+        np.zeros(len(matrix)), A_ub=-live, b_ub=-np.ones(len(live)), bounds=(None, None)
     )
     assert nonnegative_vectors_span(fractions(matrix)) == (solved.status == 0)
 

@@ -8,7 +8,9 @@ from strategies import CONVERSION_BUCKETS, FLOATS, Bucket
 
 from convattn.constructions.conversion import conv_to_attention
 from convattn.constructions.geometry import ConvolutionGeometry
-from convattn.fast.application import apply_attention
+from convattn.constructions.linear_map import linear_map
+from convattn.constructions.recovery import attention_to_conv
+from convattn.fast.application import apply_attention, attention_maps
 from convattn.operators.convolution import conv
 
 BUCKETS = (
@@ -33,6 +35,10 @@ REGIMES = (
 HEAD_DIMS = (None, 1, 4)
 
 
+def geometry_of(b: Bucket) -> ConvolutionGeometry:
+    return ConvolutionGeometry.of(b.kernel_size, b.patch_size, b.stride, b.dilation)
+
+
 @dataclass(frozen=True)
 class Row:
     bucket: Bucket
@@ -51,8 +57,7 @@ class Row:
 
     @property
     def geometry(self) -> ConvolutionGeometry:
-        b = self.bucket
-        return ConvolutionGeometry.of(b.kernel_size, b.patch_size, b.stride, b.dilation)
+        return geometry_of(self.bucket)
 
     @property
     def one_hot(self) -> bool:
@@ -77,10 +82,7 @@ def rows() -> tuple[Row, ...]:
         for j, (encoding, exact) in enumerate(REGIMES):
             dtype = FLOATS[(i + j) % 4]
             if encoding == "scalar":
-                offsets = ConvolutionGeometry.of(
-                    bucket.kernel_size, bucket.patch_size, bucket.stride, bucket.dilation
-                ).heads
-                narrow = offsets <= 6 and i % 2
+                narrow = geometry_of(bucket).heads <= 6 and i % 2
                 dtype = "float32" if narrow else "float64"  # κu is too large otherwise
             head_dim = HEAD_DIMS[(i + 2 * j + i // 4) % 3]
             table.append(Row(bucket, encoding, exact, dtype, head_dim, bool((i + j // 2) % 2)))
@@ -92,20 +94,20 @@ ROWS = rows()
 
 @cache
 def layer_program(row: Row):
-    """Images, kernel and bias in, the layer's images and its number of heads out."""
+    """Images, kernel and bias in, the layer's images, the convolution's, and the heads out."""
 
     def run(images, kernel, bias):
         layer = row.convert(kernel, bias)
-        return apply_attention(layer, images), layer.heads
+        expected = conv(images, kernel, bias if row.bias else None, **row.bucket.options)
+        return apply_attention(layer, images), expected, layer.heads
 
     return jax.jit(run)
 
 
-converted = jax.jit(
-    conv_to_attention,
-    static_argnames=(
-        *("patch_size", "encoding", "form", "stride", "dilation", "groups", "head_dim"),
-    ),
-)
+STATIC = ("patch_size", "encoding", "form", "stride", "dilation", "groups", "head_dim")
+converted = jax.jit(conv_to_attention, static_argnames=(*STATIC, "padding", "border", "causal"))
+recovered = jax.jit(attention_to_conv, static_argnames=("kernel_size", "image_size"))
+linear_map_of = jax.jit(linear_map, static_argnames="image_size")
+maps_of = jax.jit(attention_maps, static_argnums=1)
 reference = jax.jit(conv, static_argnames=("stride", "dilation", "groups", "padding"))
 applied = jax.jit(apply_attention, static_argnames=("border", "backend", "precision"))

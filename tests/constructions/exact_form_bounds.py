@@ -11,7 +11,7 @@ majorant G is the sum of the absolute summands.
 its column sum to S_o. Rows of attention sum to one, so they average |X| to at most X.
 
 - Bias with leak ε: Σ_δ a_δ|X||M_δ|/(1-ε) + ε/(1-ε)·J|X| Σ_δ |M_δ|, at most
-  G = X·S_o·(1 + ε)/(1 - ε) + |b_o|, on the bare grid too.
+  G = X·S_o·(1 + ε)/(1 - ε) + |b_o|.
 - Scalar: Σ_h Σ_k t_k^h |X_k| Σ_δ |V_hδ||M_δ| with Σ_h |V_hδ| t^h ≤ κ at every node t, over the n
   tokens of the image: G = κ·n·X·S_o + |b_o|.
 
@@ -30,6 +30,7 @@ its column sum to S_o. Rows of attention sum to one, so they average |X| to at m
 
 import math
 
+import jax.numpy as jnp
 import numpy as np
 from roundings import ELEMENTARY, gamma, roundoff, softmax_factor
 from strategies import Case
@@ -47,15 +48,14 @@ def exact_form_bound(
     amplification: float | None = None,
     head_dim: int | None = None,
     bias: bool = True,
-    bare: bool = False,
 ) -> np.ndarray:
-    """The bound for each output channel; κ is `amplification`, `bare` the grid without a ring."""
-    stored = roundoff_of(case.dtype)
+    """The bound for each output channel; κ is `amplification`."""
+    stored = float(jnp.finfo(case.dtype).eps) / 2
     u = min(stored, roundoff("float32"))
     count = geometry.heads
     grid = [n // p for n, p in zip(case.bucket.space, geometry.patch_size, strict=True)]
-    ring = ((0, 0),) * len(grid) if bare else geometry.ring
-    keys = math.prod(n + before + after for n, (before, after) in zip(grid, ring, strict=True))
+    sides = zip(grid, geometry.ring, strict=True)
+    keys = math.prod(n + before + after for n, (before, after) in sides)
     features = math.prod(geometry.patch_size) * case.bucket.in_channels
     axes = len(geometry.kernel_size)
     summed = np.abs(case.kernel).sum(axis=tuple(range(axes + 1)))
@@ -76,7 +76,3 @@ def exact_form_bound(
     factor *= 1 + gamma(keys + heads * max(keys, features, head_dim or 0) + features, u)
     factor *= (1 + u) * (1 + stored)
     return (factor - 1) * majorant
-
-
-def roundoff_of(dtype: str) -> float:
-    return 2.0**-8 if dtype == "bfloat16" else roundoff(dtype)

@@ -5,8 +5,17 @@ from itertools import product
 
 import numpy as np
 from constructions.slow_definitions import slow_image, slow_tokens
+from strategies import Bucket
 
 from convattn.operators.shifts import Shift
+
+# Small, because every weight is a fraction: pixels, patches on two axes, patches with a dilation.
+RATIONAL = (
+    Bucket(1, (3, 4), (3, 3), 2, 1, (1, 1), (1, 1), patch_size=(1, 1)),
+    Bucket(1, (4, 3), (3, 2), 1, 2, (1, 1), (1, 1), patch_size=(2, 3)),
+    Bucket(2, (6,), (4,), 1, 2, (1,), (2,), patch_size=(3,)),
+    Bucket(1, (2,), (5,), 2, 1, (1,), (1,), patch_size=(1,)),
+)
 
 
 def as_fractions(array) -> np.ndarray:

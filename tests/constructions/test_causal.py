@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from comparison import assert_dtype, assert_equal, assert_within, gamma
+from constructions.conversion_cases import applied, converted, maps_of, recovered, reference
 
 import convattn as ca
 from convattn.bounds.limit_rounding import limit_rounding_bound
@@ -16,7 +17,7 @@ from convattn.encodings.bias import BiasEncoding
 from convattn.encodings.layer import AttentionLayer
 from convattn.encodings.scalar import ScalarEncoding
 from convattn.fast import choose_windows
-from convattn.fast.application import apply_attention, attention_maps
+from convattn.fast.application import apply_attention
 from convattn.networks.weights.consistency import check_layer
 from convattn.networks.weights.fixed_size import at_image_size
 from convattn_ledger.bounds.back_ends.bounds import value_bound
@@ -41,33 +42,52 @@ def case(size, dtype="float32"):
     return *(integers(*part, dtype=dtype) for part in parts), options
 
 
-OTHERS = [(SIZES[3], {"uniform_weight": 0.25}), (SIZES[4], {"head_dim": 1})]
+def run(images, kernel, bias, backends=SERVING, **options):
+    """The layer, and what each back end makes of the images, as one program."""
+
+    @jax.jit
+    def program(images, kernel, bias):
+        layer = ca.conv_to_attention(kernel, bias, **CAUSAL, **options)
+        return layer, {b: apply_attention(layer, images, backend=b) for b in backends}
+
+    return program(images, kernel, bias)
 
 
-@pytest.mark.parametrize(("size", "exact"), [*((size, {}) for size in SIZES), *OTHERS], ids=str)
-def test_exact_heads_are_the_convolution_within_the_bound(size, exact):
-    images, kernel, bias, options = case(size)
-    layer = ca.conv_to_attention(kernel, bias, **CAUSAL, **exact, **options)
+@pytest.mark.parametrize(
+    ("size", "dtype", "exact"),
+    [
+        (SIZES[0], "float64", {}),
+        (SIZES[1], "bfloat16", {}),
+        (SIZES[2], "float32", {}),
+        (SIZES[3], "float16", {}),
+        (SIZES[4], "float32", {"head_dim": 1}),
+        (SIZES[5], "float64", {"uniform_weight": 0.25}),
+    ],
+    ids=str,
+)
+def test_exact_heads_are_the_convolution_within_the_bound(size, dtype, exact):
+    images, kernel, bias, options = case(size, dtype)
+    layer, outputs = run(images, kernel, bias, **exact, **options)
     assert layer.heads >= size[0] + 1
-    expected = ca.conv(images, kernel, bias, padding="CAUSAL", **options)
+    in_float64 = [jnp.asarray(part, jnp.float64) for part in (images, kernel, bias)]
+    expected = reference(*in_float64, padding="CAUSAL", **options)
     bound = layer_error_bound(layer, images, majorant_of(layer, kernel, bias, images))
     taps, dilation, _, tokens = size
     short = taps + 4 > tokens + dilation * (taps - 1)  # too few keys for the bound to cover shift
     for backend in SERVING[:2] if short else SERVING:
-        assert_within(apply_attention(layer, images, backend=backend), expected, bound, backend)
+        assert_dtype(outputs[backend], dtype)
+        assert_within(outputs[backend], expected, bound, backend)
 
 
 @pytest.mark.parametrize("encoding", LIMITS)
 def test_one_hot_heads_are_the_convolution_to_the_last_bit(encoding):
-    for size in SIZES[3:5]:
-        images, kernel, bias, options = case(size)
-        layer = ca.conv_to_attention(
-            kernel, bias, encoding=encoding, form="limit", **CAUSAL, **options
-        )
-        expected = ca.conv(images, kernel, bias, padding="CAUSAL", **options)
-        for backend in ("dense", "chunked", "auto"):
-            assert_equal(apply_attention(layer, images, backend=backend), expected, backend)
-        assert (limit_rounding_bound(layer, images, kernel, bias) < 1).all()
+    images, kernel, bias, options = case(SIZES[3 + LIMITS.index(encoding) % 2])
+    expected = reference(images, kernel, bias, padding="CAUSAL", **options)
+    options |= {"encoding": encoding, "form": "limit"}
+    layer, outputs = run(images, kernel, bias, ("dense", "chunked", "auto"), **options)
+    for backend, output in outputs.items():
+        assert_equal(output, expected, backend)
+    assert (limit_rounding_bound(layer, images, kernel, bias) < 1).all()
 
 
 def test_the_fewest_heads_know_the_visible_keys():
@@ -75,37 +95,24 @@ def test_the_fewest_heads_know_the_visible_keys():
     images = integers("images", 2, 7, 2)
     layer = ca.conv_to_attention(kernel, num_heads="min", **CAUSAL)
     assert layer.heads < 4
-    expected = ca.conv(images, kernel, padding="CAUSAL")
+    expected = reference(images, kernel, padding="CAUSAL")
     limit = 2.0**-16 * float(jnp.abs(kernel).sum()) * 9
     for backend in SERVING:
-        assert_within(apply_attention(layer, images, backend=backend), expected, limit, backend)
-
-
-@pytest.mark.parametrize("dtype", ["float64", "bfloat16", "float16"])
-def test_other_dtypes_are_within_their_bounds(dtype):
-    images, kernel, bias, options = case(SIZES[3], dtype)
-    layer = ca.conv_to_attention(kernel, bias, **CAUSAL, **options)
-    in_float64 = [jnp.asarray(part, jnp.float64) for part in (images, kernel, bias)]
-    expected = ca.conv(*in_float64, padding="CAUSAL", **options)
-    bound = layer_error_bound(layer, images, majorant_of(layer, kernel, bias, images))
-    for backend in SERVING:
-        apply = jax.jit(lambda layer, x, b=backend: apply_attention(layer, x, backend=b))
-        result = apply(layer, images)
-        assert_dtype(result, dtype)
-        assert_within(result, expected, bound, backend)
+        assert_within(applied(layer, images, backend=backend), expected, limit, backend)
 
 
 def test_each_query_has_the_weights_of_the_keys_that_it_sees():
     """Of n keys the target has (1 + n(1/ε - 1))/(n/ε), every other one ε/n, and later ones none."""
-    layer = ca.conv_to_attention(integers("kernel", 3, 1, 1), uniform_weight=0.25, **CAUSAL)
-    maps = attention_maps(layer, (6,))
+    layer = converted(integers("kernel", 3, 1, 1), uniform_weight=0.25, **CAUSAL)
+    maps = maps_of(layer, (6,))
     assert maps.ring == ((2, 0),)
+    weights = np.asarray(maps.weights)
     for head, query, key in np.ndindex(4, 6, 8):
         visible = query + 3
         at = head < 3 and key == query + head
         total = 4 * visible if head < 3 else visible
         exact = (1 + 3 * visible if at else 1) / total if key < visible else 0
-        assert_within(maps.weights[head, query, key], exact, gamma(300, "float32") * exact)
+        assert_within(weights[head, query, key], exact, gamma(300, "float32") * exact)
 
 
 def trained(seed):
@@ -113,7 +120,7 @@ def trained(seed):
     draw = np.random.default_rng(seed).normal
     encoding = BiasEncoding(jnp.asarray(draw(size=(5, 3))), jnp.asarray(0.3), ((-4,), (-2,), (0,)))
     sizes = {"patch_size": (1,), "stride": (1,), "dilation": (2,), "ring": ((2, 2),)}
-    layer = ca.conv_to_attention(jnp.ones((3, 2, 3), float), dilation=2, **CAUSAL)
+    layer = converted(jnp.ones((3, 2, 3), float), dilation=2, **CAUSAL)
     encoding = replace(encoding, offsets=layer.encoding.offsets)
     output = jnp.asarray(draw(size=(5, 2, 3)))
     return AttentionLayer(encoding, None, output, **sizes, padding=layer.padding, causal=True)
@@ -135,7 +142,7 @@ def test_any_table_is_attention_to_the_visible_keys_in_every_back_end():
         ):
             outputs[:, query] = np.einsum("hk,bki,hio->bo", weights, tokens[:, :visible], maps)
     for backend in SERVING:
-        outputs = apply_attention(layer, images, backend=backend)
+        outputs = applied(layer, images, backend=backend)
         assert_within(outputs, expected, gamma(600, "float64") * magnitude, backend)
 
 
@@ -158,11 +165,11 @@ def test_gradients_of_the_back_ends_agree():
 
 def test_gradients_by_the_images_are_those_of_the_convolution():
     images, kernel, bias, options = case(SIZES[4])
-    layer = ca.conv_to_attention(kernel, bias, form="limit", **CAUSAL, **options)
     cotangent = integers("cotangent", 2, 5, 3)
+    layer, _ = run(images, kernel, bias, (), form="limit", **options)
 
     def gradient_of(function):
-        return jax.vjp(function, images)[1](cotangent)[0]
+        return jax.jit(lambda x: jax.vjp(function, x)[1](cotangent)[0])(images)
 
     expected = gradient_of(lambda x: ca.conv(x, kernel, bias, padding="CAUSAL", **options))
     for backend in SERVING:
@@ -170,50 +177,46 @@ def test_gradients_by_the_images_are_those_of_the_convolution():
         assert_equal(actual, expected, backend)
 
 
-@pytest.mark.parametrize("form", ["exact", "limit"])
-@pytest.mark.parametrize("size", [SIZES[0], SIZES[3], SIZES[4]], ids=str)
+@pytest.mark.parametrize(("form", "size"), [("exact", SIZES[4]), ("limit", SIZES[3])], ids=str)
 def test_what_is_not_finite_reaches_no_earlier_output(form, size):
     images, kernel, bias, options = case(size)
-    layer = ca.conv_to_attention(kernel, bias, form=form, **CAUSAL, **options)
+    layer, _ = run(images, kernel, bias, (), form=form, **options)
     spoiled = images.at[:, 4].set(jnp.nan).at[0, -1, 1].set(-jnp.inf)
     earlier = -(-4 // size[2])
     for backend in SERVING:
-        clean, outputs = (
-            apply_attention(layer, array, backend=backend) for array in (images, spoiled)
-        )
-        assert_equal(outputs[:, :earlier], clean[:, :earlier], backend)
-        assert bool(jnp.isnan(outputs[:, earlier:]).all())
 
         def loss(array, backend=backend):
-            return apply_attention(layer, array, backend=backend)[:, :earlier].sum()
+            outputs = apply_attention(layer, array, backend=backend)
+            return outputs[:, :earlier].sum(), outputs
 
-        slope, usual = jax.grad(loss)(spoiled), jax.grad(loss)(images)
+        slopes = jax.jit(jax.grad(loss, has_aux=True))
+        (slope, outputs), (usual, clean) = slopes(spoiled), slopes(images)
+        assert_equal(outputs[:, :earlier], clean[:, :earlier], backend)
+        assert bool(jnp.isnan(outputs[:, earlier:]).all())
         assert_equal(slope[:, :4], usual[:, :4], backend)
 
 
 def test_without_the_mask_it_does_reach_them():
-    images, kernel, bias, options = case(SIZES[3])
-    layer = ca.conv_to_attention(kernel, bias, padding="CAUSAL", **options)
-    outputs = apply_attention(layer, images.at[:, 4].set(jnp.nan), backend="dense")
+    images, kernel, _, options = case(SIZES[3])
+    layer = converted(kernel, padding="CAUSAL", **options)
+    outputs = applied(layer, images.at[:, 4].set(jnp.nan), backend="dense")
     assert bool(jnp.isnan(outputs).all())
 
 
 def test_the_kernel_comes_back():
-    _, kernel, bias, options = case(SIZES[3])
-    layer = ca.conv_to_attention(kernel, bias, form="limit", **CAUSAL, **options)
-    recovered = ca.attention_to_conv(layer, 4, image_size=(30,))
-    assert_equal(recovered.kernel, kernel)
-    assert recovered.residual.padding == ((6, 0),)
+    images, kernel, bias, options = case(SIZES[3])
+    layer, _ = run(images, kernel, bias, (), form="limit", **options)
+    recovery = recovered(layer, kernel_size=4, image_size=9)
+    assert_equal(recovery.kernel, kernel)
+    assert recovery.residual.padding == ((6, 0),)
 
 
-@pytest.mark.parametrize("causal", [True, False])
-def test_files_keep_the_mask(causal, tmp_path):
-    kernel = integers("kernel", 3, 1, 1)
-    layer = ca.conv_to_attention(kernel, padding="CAUSAL", causal=causal)
-    ca.save_layer(layer, tmp_path / "layer.npz")
-    loaded = ca.load_layer(tmp_path / "layer.npz")
-    assert jax.tree.structure(loaded) == jax.tree.structure(layer)
-    assert ("causal" in repr(loaded)) == causal
+def test_files_keep_the_mask(tmp_path):
+    for layer in (trained(0), replace(trained(0), causal=False)):
+        ca.save_layer(layer, tmp_path / "layer.npz")
+        loaded = ca.load_layer(tmp_path / "layer.npz")
+        assert jax.tree.structure(loaded) == jax.tree.structure(layer)
+        assert ("causal" in repr(loaded)) == layer.causal
 
 
 KERNELS = {1: jnp.ones((3, 1, 1)), 2: jnp.ones((3, 3, 1, 1))}
@@ -234,7 +237,7 @@ def test_conversions_that_it_cannot_are_refused(axes, options, message):
 
 
 def test_back_ends_bounds_and_layouts_that_it_cannot_are_refused():
-    layer = ca.conv_to_attention(jnp.ones((1, 1, 1)), encoding="quadratic", **CAUSAL)
+    layer = converted(jnp.ones((1, 1, 1)), encoding="quadratic", **CAUSAL)
     images, grid = jnp.ones((1, 5, 1)), layer.token_grid((5,))
     windows = (((0, 0),),)
     for call, message in (
@@ -253,7 +256,7 @@ def test_back_ends_bounds_and_layouts_that_it_cannot_are_refused():
 
 
 def test_layers_by_hand_that_it_cannot_are_refused():
-    images = replace(ca.conv_to_attention(KERNELS[2]), causal=True)
+    images = replace(converted(KERNELS[2]), causal=True)
     gains = ScalarEncoding(jnp.arange(2.0), jnp.log(jnp.array([2.0])), None, ((0,),))
     scalar = replace(trained(0), encoding=gains)
     for layer, message in ((images, "images have no order"), (scalar, "one number of keys")):

@@ -3,8 +3,10 @@
 from dataclasses import replace
 
 import jax.numpy as jnp
+import numpy as np
 import pytest
-from constructions.conversion_cases import REGIMES, ROWS, applied, reference
+from comparison import assert_equal
+from constructions.conversion_cases import REGIMES, ROWS, applied, converted, reference
 from constructions.conversion_comparison import compare
 from strategies import make_case
 
@@ -91,3 +93,11 @@ def test_a_wrong_leak_is_noticed():
     expected = reference(images, kernel, bias if row.bias else None)
     with pytest.raises(AssertionError, match="too far"):
         compare(row, case, applied(wrong, images), expected, layer.heads)
+
+
+@pytest.mark.parametrize("encoding", ["enumerated", "polygon", "rotary"])
+def test_at_a_small_sharpness_it_is_not_the_convolution(encoding):
+    kernel, images = np.arange(3.0).reshape(3, 1, 1), np.arange(5.0).reshape(1, 5, 1)
+    layer = converted(kernel, encoding=encoding, sharpness=2.0)
+    with pytest.raises(AssertionError, match="out"):
+        assert_equal(applied(layer, images), reference(images, kernel))

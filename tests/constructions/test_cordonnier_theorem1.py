@@ -30,8 +30,7 @@ def quadratic_heads(geometry, alpha, dtype):
 
 def nearest(query, offset, keys):
     return min(
-        keys,
-        key=lambda k: sum((a - q - d) ** 2 for a, q, d in zip(k, query, offset, strict=True)),
+        keys, key=lambda k: sum((a - q - d) ** 2 for a, q, d in zip(k, query, offset, strict=True))
     )
 
 

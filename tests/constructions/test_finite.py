@@ -4,21 +4,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from comparison import assert_equal, assert_within
-from constructions.rational_layers import as_fractions, rational_layer
+from constructions.rational_layers import RATIONAL, as_fractions, rational_layer
 from constructions.slow_definitions import slow_conv, slow_token_maps
 from roundings import gamma, roundoff
-from strategies import Bucket, make_case
+from strategies import make_case
 
 from convattn.constructions.finite import finite_construction
 from convattn.constructions.geometry import ConvolutionGeometry
 
-# Small, because every weight is a fraction: pixels, patches on two axes, patches with a dilation.
-RATIONAL = (
-    Bucket(1, (3, 4), (3, 3), 2, 1, (1, 1), (1, 1), patch_size=(1, 1)),
-    Bucket(1, (4, 3), (3, 2), 1, 2, (1, 1), (1, 1), patch_size=(2, 3)),
-    Bucket(2, (6,), (4,), 1, 2, (1,), (2,), patch_size=(3,)),
-    Bucket(1, (2,), (5,), 2, 1, (1,), (1,), patch_size=(1,)),
-)
 LEAKS = (Fraction(1, 2), Fraction(1, 7), Fraction(99, 100))
 
 

@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from comparison import assert_dtype, assert_equal
-from constructions.conversion_cases import BUCKETS
+from constructions.conversion_cases import BUCKETS, geometry_of
 from constructions.slow_definitions import (
     kept_pixels,
     slow_conv,
@@ -19,12 +19,6 @@ from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.li_output_map import token_bias, token_maps
 
 compiled_maps = jax.jit(token_maps, static_argnames="geometry")
-
-
-def geometry_of(bucket):
-    return ConvolutionGeometry.of(
-        bucket.kernel_size, bucket.patch_size, bucket.stride, bucket.dilation
-    )
 
 
 def dense_kernel(case):
@@ -65,11 +59,7 @@ def convolve_tokens(case, geometry, maps):
     return slow_image(total, sides)
 
 
-def strided_in_tokens(bucket):
-    return all(p % s == 0 for p, s in zip(bucket.patch_size, bucket.stride, strict=True))
-
-
-@pytest.mark.parametrize("bucket", [b for b in BUCKETS if strided_in_tokens(b)])
+@pytest.mark.parametrize("bucket", [b for b in BUCKETS if geometry_of(b).writes_stride_to_tokens])
 def test_tokens_through_the_maps_are_the_convolution(bucket):
     case = make_case(bucket, 4)
     kernel = dense_kernel(case)

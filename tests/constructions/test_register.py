@@ -2,40 +2,44 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from comparison import assert_dtype, assert_equal, assert_within, gamma
+from constructions.conversion_cases import applied, converted, maps_of, recovered
 
 import convattn as ca
 from convattn.bounds.majorant import majorant_of
 from convattn.bounds.rounding import layer_error_bound
 from convattn.constructions.register import limit_register
-from convattn.encodings import BiasEncoding, QuadraticEncoding, QuadraticGridEncoding
+from convattn.encodings import (
+    BiasEncoding,
+    EnumeratedEncoding,
+    QuadraticEncoding,
+    QuadraticGridEncoding,
+)
 from convattn.encodings.layer import AttentionLayer, ContentScores, Register
 from convattn.fast.dense import softmax_weights
 from convattn.networks.weights.fixed_size import at_image_size
 from convattn.operators.shifts import TokenGrid
 from convattn_ledger.bounds.back_ends.bounds import value_bound
 from convattn_ledger.bounds.mixture_error import mixture_error_bound
-from convattn_ledger.bounds.saturation_error import (
-    saturation_error_bound,
-    saturation_error_factor,
-)
+from convattn_ledger.bounds.saturation_error import saturation_error_bound, saturation_error_factor
 from convattn_ledger.evidence import exact_convolution
 
 KERNEL = np.random.default_rng(0).integers(-3, 4, (3, 5, 2, 3))
 BIAS = np.arange(3)
 IMAGES = np.random.default_rng(1).integers(0, 9, (2, 4, 6, 2))
-LAYER = ca.conv_to_attention(KERNEL.astype("float32"), border="register")
+LAYER = converted(KERNEL.astype("float32"), border="register")
 
 
 def limit_layer(encoding, dtype="float32", **options):
     kernel = jnp.asarray(KERNEL, dtype)
     options |= {"form": "limit", "border": "register"}
-    return ca.conv_to_attention(kernel, encoding=encoding, **options)
+    return converted(kernel, encoding=encoding, **options)
 
 
 def test_the_limit_scores_are_half_way():
@@ -48,10 +52,9 @@ def test_the_limit_scores_are_half_way():
     assert limit_register(grid).scores.tolist() == [-2.0, -1.0]
 
 
-@pytest.mark.parametrize("per_token", [False, True])
-@pytest.mark.parametrize("encoding", [
-    BiasEncoding(jnp.array([[3.0], [8.0]]), None, ((1, -2),)),
-    QuadraticEncoding(jnp.array([0.5, 2.0]), jnp.array([[0.0, 1.0], [-2.0, 0.0]])),
+@pytest.mark.parametrize(("encoding", "per_token"), [
+    (BiasEncoding(jnp.array([[3.0], [8.0]]), None, ((1, -2),)), True),
+    (QuadraticEncoding(jnp.array([0.5, 2.0]), jnp.array([[0.0, 1.0], [-2.0, 0.0]])), False),
 ])  # fmt: skip
 def test_the_weights_are_those_of_one_more_key(encoding, per_token):
     """Against NumPy: exp and log 8 roundings each, a sum of 13, a quotient, in both."""
@@ -68,11 +71,9 @@ def test_the_weights_are_those_of_one_more_key(encoding, per_token):
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(1, 5)])
 def test_the_shares_of_the_exact_form(epsilon):
     """ε/(N(1 + σ)) beside the target, and nothing that depends on N in the maps."""
-    layer = ca.conv_to_attention(
-        KERNEL.astype(float), border="register", uniform_weight=float(epsilon)
-    )
+    layer = converted(KERNEL.astype(float), border="register", uniform_weight=float(epsilon))
     assert (layer.heads, layer.ring, layer.padding) == (30, ((0, 0), (0, 0)), None)
-    weights = np.asarray(ca.attention_maps(layer, (5, 7)).weights)
+    weights = np.asarray(maps_of(layer, (5, 7)).weights)
     for head, sigma in ((7, 1), (22, 3)):  # the centre's
         row = weights[head, 2, 3]
         other = float(epsilon / (35 * (1 + sigma)))
@@ -84,11 +85,9 @@ def test_the_shares_of_the_exact_form(epsilon):
         assert_within(row, np.full((5, 7), 1 / (35 * (1 + sigma))), gamma(200, "float64"))
 
 
-@pytest.mark.parametrize("backend", ["auto", "dense", "chunked"])
 @pytest.mark.parametrize(
     ("dtype", "options"),
     [
-        ("float32", {}),
         ("float64", {"patch_size": (2, 3), "uniform_weight": 0.3}),
         ("float64", {"stride": (2, 1), "padding": "SAME_TORCH"}),
         ("bfloat16", {"patch_size": 2}),
@@ -96,19 +95,27 @@ def test_the_shares_of_the_exact_form(epsilon):
         ("float32", {"patch_size": 2, "head_dim": 3}),
     ],
 )
-def test_the_exact_form_is_the_zero_padded_convolution(dtype, options, backend):
+def test_the_exact_form_is_the_zero_padded_convolution(dtype, options):
     """Within the derived bound, down to one token; grids smaller than the kernel are among them."""
     kernel, bias = jnp.asarray(KERNEL, dtype), jnp.asarray(BIAS, dtype)
-    layer = ca.conv_to_attention(kernel, bias, border="register", **options)
-    apply = jax.jit(lambda layer, images: ca.apply_attention(layer, images, backend=backend))
-    for sides in ((4, 6), layer.patch_size):
-        images = IMAGES[:, : sides[0], : sides[1]]
-        typed = jnp.asarray(images, dtype)
-        result = apply(layer, typed)
-        assert_dtype(result, dtype)
+    least = options.get("patch_size", 1)
+    rows, columns = least if isinstance(least, tuple) else (least, least)
+    sizes = [IMAGES, IMAGES[:, :rows, :columns]]
+    backends = ("dense", "chunked")
+
+    @jax.jit
+    def run(kernel, bias, sizes):
+        layer = ca.conv_to_attention(kernel, bias, border="register", **options)
+        return layer, [[ca.apply_attention(layer, x, backend=b) for b in backends] for x in sizes]
+
+    typed = [jnp.asarray(images, dtype) for images in sizes]
+    layer, results = run(kernel, bias, typed)
+    for images, one, outputs in zip(sizes, typed, results, strict=True):
         expected = exact_convolution(images, KERNEL)[:, :: layer.stride[0]] + BIAS
-        bound = layer_error_bound(layer, typed, majorant_of(layer, KERNEL, BIAS, images))
-        assert (np.abs(np.asarray(result, float) - expected) <= bound).all()
+        bound = layer_error_bound(layer, one, majorant_of(layer, KERNEL, BIAS, images))
+        for result in outputs:
+            assert_dtype(result, dtype)
+            assert_within(result, expected, bound)
 
 
 def test_the_bound_sees_a_wrong_register():
@@ -116,66 +123,67 @@ def test_the_bound_sees_a_wrong_register():
     images = IMAGES.astype("float32")
     bound = layer_error_bound(LAYER, images, majorant_of(LAYER, KERNEL, None, images))
     moved = replace(LAYER.register, scores=LAYER.register.scores.at[:15].add(1e-3))
-    result = ca.apply_attention(replace(LAYER, register=moved), images)
+    result = applied(replace(LAYER, register=moved), images)
     assert (np.abs(np.asarray(result) - exact_convolution(IMAGES, KERNEL)) > bound).any()
 
 
-@pytest.mark.parametrize("encoding", ["quadratic", "bias"])
 @pytest.mark.parametrize(
-    ("dtype", "options"),
+    ("encoding", "dtype", "options"),
     [
-        ("float32", {}),
-        ("float32", {"stride": (2, 1), "padding": "SAME_TORCH"}),
-        ("float64", {"patch_size": (4, 3)}),
-        ("bfloat16", {"patch_size": 2, "head_dim": 3}),
+        ("quadratic", "float32", {}),
+        ("bias", "float32", {"stride": (2, 1), "padding": "SAME_TORCH"}),
+        ("bias", "float64", {"patch_size": (4, 3)}),
+        ("quadratic", "bfloat16", {"patch_size": 2, "head_dim": 3}),
     ],
 )
 def test_the_limit_form_is_the_zero_padded_convolution(encoding, dtype, options):
     layer = limit_layer(encoding, dtype, **options)
-    result = jax.jit(ca.apply_attention)(layer, jnp.asarray(IMAGES, dtype))
+    result = applied(layer, jnp.asarray(IMAGES, dtype))
     assert_dtype(result, dtype)
     expected = exact_convolution(IMAGES, KERNEL)[:, :: layer.subsampling[0]]
     assert_equal(result, jnp.asarray(expected, "float64").astype(dtype))
     without = replace(layer, register=None)
-    assert (np.asarray(ca.apply_attention(without, IMAGES), float) != expected).any()
+    assert options or (np.asarray(applied(without, IMAGES), float) != expected).any()
 
 
 def test_a_value_bias_must_not_reach_the_register():
     """A token that is zero but whose value is not leaves its value at the border."""
-    layer = limit_layer("bias")
-    shifted = ca.apply_attention(layer, jnp.asarray(IMAGES + 7.0, "float32"))
+    shifted = applied(limit_layer("bias"), jnp.asarray(IMAGES + 7.0, "float32"))
     assert_equal(shifted, exact_convolution(IMAGES + 7, KERNEL))
 
 
 def test_gradients_and_vmap():
     """Those of the two back ends agree with each other, and vmap with the batch, in float64."""
-    layer, images = ca.conv_to_attention(KERNEL.astype(float), border="register"), IMAGES * 1.0
+    layer, images = converted(KERNEL.astype(float), border="register"), IMAGES * 1.0
 
-    def loss(layer, backend):
-        return (ca.apply_attention(layer, images, backend=backend) ** 2).sum()
+    @partial(jax.jit, static_argnames="backend")
+    def gradient(layer, backend):
+        def loss(layer):
+            return (ca.apply_attention(layer, images, backend=backend) ** 2).sum()
 
-    dense, chunked = (jax.grad(loss, allow_int=True)(layer, name) for name in ("dense", "chunked"))
+        return jax.grad(loss, allow_int=True)(layer)
+
+    dense, chunked = (gradient(layer, backend=name) for name in ("dense", "chunked"))
     for left, right in zip(jax.tree.leaves(dense), jax.tree.leaves(chunked), strict=True):
         assert_within(left, right, 1e-9 * float(np.abs(left).max() + 1))
     assert np.abs(np.asarray(dense.register.scores)).max() > 0
-    each = jax.vmap(lambda image: ca.apply_attention(layer, image[None])[0])(images)
-    assert_within(each, ca.apply_attention(layer, images), 1e-9)
+    each = jax.jit(jax.vmap(lambda image: ca.apply_attention(layer, image[None])[0]))(images)
+    assert_within(each, applied(layer, images), 1e-9)
 
 
 def test_content_scores_meet_the_register_in_both_back_ends():
     rng = np.random.default_rng(2)
     content = ContentScores(*(jnp.asarray(rng.normal(size=(30, 2, 4)) / 50) for _ in range(2)))
     layer = replace(LAYER, content=content)
-    results = [ca.apply_attention(layer, IMAGES * 1.0, backend=b) for b in ("dense", "chunked")]
+    results = [applied(layer, IMAGES * 1.0, backend=b) for b in ("dense", "chunked")]
     assert_within(results[0], results[1], 1e-9)
     weights = np.asarray(ca.attention_maps(layer, IMAGES * 1.0).weights)
     assert (weights.sum(axis=(-2, -1)) < 1).all()
 
 
 def test_the_kernel_comes_back():
-    kernel, _, residual = ca.attention_to_conv(
-        ca.conv_to_attention(KERNEL.astype(float), border="register"), (3, 5), image_size=(7, 9)
-    )
+    layer = converted(KERNEL.astype(float), border="register")
+    kernel, _, residual = recovered(layer, kernel_size=(3, 5), image_size=(7, 9))
     assert_within(kernel, KERNEL, 1e-12)
     assert float(residual.relative_frobenius) < 1e-13
     assert residual.padding == ((1, 1), (2, 2))
@@ -238,8 +246,8 @@ def test_a_register_of_other_heads_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("encoding", [
-    ca.conv_to_attention(KERNEL.astype(float)).encoding,
-    ca.conv_to_attention(KERNEL.astype(float), encoding="enumerated").encoding,
+    BiasEncoding(jnp.ones((1, 1)), jnp.array(0.5), ((0,),)),
+    EnumeratedEncoding(jnp.ones(1), jnp.ones(1), ((0,),), (0,), 1),
 ])  # fmt: skip
 def test_encodings_whose_register_is_not_known(encoding):
     with pytest.raises(ValueError, match=type(encoding).__name__):

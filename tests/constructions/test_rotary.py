@@ -10,7 +10,7 @@ from convattn.constructions.rotary import PAIRS, rotary_construction
 from convattn.operators.roundoff import one_hot_sharpness
 
 
-@pytest.mark.parametrize("dtype", ["bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float64"])
 @pytest.mark.parametrize("size", [(3,), (4,), (3, 3)])
 def test_alpha_is_the_lead_on_the_largest_grids(size, dtype):
     """At all shifts of a sequence, and on both axes of an image through each of the offsets."""
@@ -47,10 +47,3 @@ def test_kernels_that_reach_too_far_are_refused():
     conv_to_attention(kernel, encoding="rotary", dilation=511)
     with pytest.raises(ValueError, match=r"reaches over .*512.* tells 1024 tokens a side apart"):
         conv_to_attention(kernel, encoding="rotary", dilation=512)
-
-
-def test_at_a_small_alpha_it_is_not_the_convolution():
-    kernel, images = np.arange(3.0).reshape(3, 1, 1), np.arange(5.0).reshape(1, 5, 1)
-    layer = conv_to_attention(kernel, encoding="rotary", sharpness=2.0)
-    with pytest.raises(AssertionError, match="out"):
-        assert_equal(applied(layer, images), reference(images, kernel))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from roundings import ELEMENTARY, gamma, roundoff
 from strategies import seeds, small_integers
-from token_grids import GRIDS, compiled_scores, slow_scores
+from token_grids import GRIDS, compiled_scores, sinusoid, slow_scores
 
 from convattn.encodings.absolute import AbsoluteEncoding, sinusoidal_positions
 from convattn.operators.shifts import TokenGrid
@@ -31,16 +31,6 @@ def test_scores_are_bilinear_in_the_positions(grid, spare, seed):
         return (table[q] @ query[head]) @ (table[k] @ key[head])
 
     assert_equal(compiled_scores(encoding, grid), slow_scores(grid, HEADS, score))
-
-
-def sinusoid(position, features):
-    count = features // (2 * len(position))
-    rates = [10000.0 ** (-i / count) for i in range(count)]
-    vector = []
-    for coordinate in position:
-        vector += [np.sin(coordinate * rate) for rate in rates]
-        vector += [np.cos(coordinate * rate) for rate in rates]
-    return np.array(vector)
 
 
 @pytest.mark.parametrize("grid", [*GRIDS, TokenGrid((29,), ((0, 2),))])

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from comparison import assert_equal, assert_within
-from token_grids import GRIDS
+from token_grids import GRIDS, compiled_scores
 
 from convattn.encodings import (
     AbsoluteEncoding,
@@ -75,7 +75,7 @@ every_encoding = pytest.mark.parametrize("encoding", ENCODINGS.values(), ids=ENC
 
 
 def scores_of(encoding):
-    return encoding.positional_scores(GRID)
+    return np.asarray(compiled_scores(encoding, GRID))
 
 
 def assert_same_sums(actual, expected):
@@ -94,7 +94,7 @@ def test_every_encoding_is_here():
 
 @every_encoding
 def test_scores_have_a_row_for_each_query_and_tell_the_heads_apart(encoding):
-    scores = np.asarray(scores_of(encoding))
+    scores = scores_of(encoding)
     assert scores.shape == (3, 12, 4 * 7)
     assert encoding.heads == 3
     assert not np.array_equal(scores[0], scores[1])
@@ -102,17 +102,17 @@ def test_scores_have_a_row_for_each_query_and_tell_the_heads_apart(encoding):
 
 
 @every_encoding
-@pytest.mark.parametrize("indices", [(2,), (1, 0, 2), (0, 0, 2, 2, 1)])
-def test_heads_are_taken_in_order_and_may_repeat(encoding, indices):
+def test_heads_are_taken_in_order_and_may_repeat(encoding):
+    indices = (2, 0, 0, 1)
     taken = encoding.take_heads(indices)
     assert type(taken) is type(encoding)
     assert taken.heads == len(indices)
-    assert_same_sums(scores_of(taken), scores_of(encoding)[np.array(indices)])
+    assert_same_sums(scores_of(taken), scores_of(encoding)[list(indices)])
     gains = encoding.head_gains(7)
     if gains is None:
         assert taken.head_gains(7) is None
     else:
-        assert_same_sums(taken.head_gains(7), gains[np.array(indices)])
+        assert_same_sums(taken.head_gains(7), np.asarray(gains)[list(indices)])
 
 
 @every_encoding
@@ -130,7 +130,7 @@ def test_an_encoding_is_a_tree_of_arrays(encoding):
 @every_encoding
 def test_gradients_are_finite_and_not_all_zero(encoding):
     def loss(candidate):
-        weights = jax.nn.softmax(scores_of(candidate), axis=-1)
+        weights = jax.nn.softmax(candidate.positional_scores(GRID), axis=-1)
         gains = candidate.head_gains(GRID.number_of_keys)
         weights = weights if gains is None else weights * gains[:, None, None]
         return jnp.sum(weights**2)
@@ -145,25 +145,12 @@ def test_gradients_are_finite_and_not_all_zero(encoding):
 @every_encoding
 def test_scores_keep_at_least_float32(encoding):
     for stored, scored in [("bfloat16", "float32"), ("float32", "float32"), ("float64",) * 2]:
-        cast = jax.tree.map(lambda leaf, stored=stored: leaf.astype(stored), encoding)
-        assert scores_of(cast).dtype == scored
+        cast = jax.tree.map(lambda leaf, to=stored: jax.ShapeDtypeStruct(leaf.shape, to), encoding)
+        assert jax.eval_shape(lambda one: one.positional_scores(GRID), cast).dtype == scored
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "axial",
-        "axial-rotary",
-        "bias",
-        "enumerated",
-        "gaussian",
-        "learned",
-        "polygon",
-        "quadratic",
-        "quadratic-grid",
-        "rotary",
-        "scalar",
-    ],
+    "name", [name for name in ENCODINGS if not name.startswith(("absolute", "relative"))]
 )
 def test_grids_of_other_axes_are_refused(name):
     with pytest.raises(ValueError, match="axes=1 of the grid, but expected 2"):

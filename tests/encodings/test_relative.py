@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from roundings import ELEMENTARY, gamma, roundoff
 from strategies import seeds, small_integers
-from token_grids import GRIDS, compiled_scores, slow_shift_scores
+from token_grids import GRIDS, compiled_scores, sinusoid, slow_shift_scores
 
 from convattn.encodings.relative import RelativeEncoding
 from convattn.operators.shifts import TokenGrid
@@ -32,16 +32,6 @@ def test_scores_are_the_query_with_the_mapped_vector_of_the_shift(grid, seed):
         return query[head] @ (vector @ position_key[head])
 
     assert_equal(compiled_scores(encoding, grid), slow_shift_scores(grid, HEADS, score))
-
-
-def sinusoid(shift, features):
-    """Each axis: sines, then cosines, at the rates 10000^(-i/n)."""
-    count = features // (2 * len(shift))
-    rates = [10000.0 ** (-i / count) for i in range(count)]
-    vector = []
-    for d in shift:
-        vector += [np.sin(d * rate) for rate in rates] + [np.cos(d * rate) for rate in rates]
-    return np.array(vector)
 
 
 @pytest.mark.parametrize("grid", [*GRIDS, TokenGrid((31,), ((0, 4),))])

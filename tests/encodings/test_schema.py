@@ -27,10 +27,7 @@ def test_what_fits_passes():
     [
         (QuadraticGridEncoding(TWO, TWO[::-1], PAIRS), "expected those of encoding.centers"),
         (QuadraticGridEncoding(TWO[:1], TWO, PAIRS), "expected those of encoding.centers"),
-        (
-            QuadraticGridEncoding((*TWO, TWO[0]), TWO, PAIRS),
-            "one or two spatial axes",
-        ),
+        (QuadraticGridEncoding((*TWO, TWO[0]), TWO, PAIRS), "one or two spatial axes"),
         (QuadraticGridEncoding((), (), ((),)), "one or two spatial axes"),
         (QuadraticGridEncoding((jnp.ones((2, 1)),), TWO[:1], ((0,),)), "expected 1 axes"),
         (QuadraticGridEncoding((jnp.ones(0),), (jnp.ones(0),), ((0,),)), "none of them empty"),
