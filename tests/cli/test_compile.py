@@ -112,7 +112,7 @@ WRONG = {
     "size": (["own.py:network"], "tokens, but expected at most 4,096"),
     "both": (["own.py:network", "--images", "images.npy", "--image-size", 6], "is of noise"),
     "logits": (["own.py:network", "--expected", "images.npy"], "--expected needs --images"),
-    "channels": (["own.py:network", "--images", "gray.npy"], "(3, 6, 6, 1) (--images and"),
+    "channels": (["own.py:network", "--images", "gray.npy"], "6, 6, 1) (--images and"),
     "name": (["own.py:network", "-o", "vit.pt"], "expected a name in .safetensors"),
     "no file": (["own.py:network", "--images", "gone.npy"], "cannot read gone.npy"),
 }

@@ -16,6 +16,7 @@ from lab.runs.tiny_runs import tiny_settings, write_pictures
 import convattn as ca
 from convattn.cli import convert_network as command
 from convattn.cli.named_network import NamedNetwork
+from convattn.cli.network_report import compared
 from convattn.networks.named import own_network
 from convattn.networks.transformation import network_file
 from convattn.networks.transformation.attention import ConversionOptions
@@ -228,7 +229,7 @@ def test_other_images_are_refused(folder, convattn_command, images, message) -> 
 
 def test_other_outputs_are_refused() -> None:
     with pytest.raises(ValueError, match=r"shape \(2, 4\), but expected \(2, 5\)"):
-        command.compared(np.zeros((2, 5)), np.zeros((2, 4)))
+        compared(np.zeros((2, 5)), np.zeros((2, 4)))
 
 
 @pytest.fixture(scope="module")

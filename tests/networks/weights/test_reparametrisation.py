@@ -214,7 +214,7 @@ def test_what_the_parts_do_not_say_is_said():
     assert "taken for a weight norm alone" in numbered.assumed["net.weight"]
     named = computed({"net.weight_g": scaled["original0"], "net.weight_v": square + 1})
     assert named.assumed == {}
-    iterated = {"original": square, "0._u": np.ones(2), "0._v": np.ones(8)}
+    iterated = {"original": square, "0._u": left, "0._v": right}
     stepped = computed({f"net.parametrizations.weight.{k}": v for k, v in iterated.items()})
     assert "first axis" in stepped.assumed["net.weight"]
     assert "taken for a spectral norm alone" in stepped.assumed["net.weight"]
