@@ -4,7 +4,9 @@ import numpy as np
 from proofs.plants.changes import always, given, scaled, then
 
 # The register adds new tokens to old ones.
-never_cleared = then(lambda parts: (0 * parts[0] + np.eye(parts[0].shape[1], dtype=int), *parts[1:]))
+never_cleared = then(
+    lambda parts: (0 * parts[0] + np.eye(parts[0].shape[1], dtype=int), *parts[1:])
+)
 without_content = given(lambda parts, slopes, tokens: (parts, [0 * s for s in slopes], tokens))
 one_head_twice = then(lambda rows: [[row[0], *row[:-1]] for row in rows])
 twice_the_error = then(lambda result: (2 * result[0], result[1]))
