@@ -198,7 +198,19 @@ def widths(size, patch, channels, axes):
     ]
 
 
-def triangular(regime="limit", dimension=3, patch=2, size=3, claim="S.headdim"):
+def dimensioned(fields, dimension, regime, tokens, necessary, sufficient):
+    """S.headdim from the fields of a minor."""
+    body = fields | {
+        "head_dimension": dimension,
+        "regime": regime,
+        "tokens_per_side": tokens,
+        "necessary": necessary,
+        "sufficient": sufficient,
+    }
+    return certificate("S.headdim", "head_dimension", body)
+
+
+def triangular(regime="limit", dimension=3, patch=2, size=3):
     """One axis, two channels: W_0 = (1 4; 0 2), beside it multiples of (0 1; 0 0)."""
     kernel = []
     for tap in range(size):
@@ -212,14 +224,8 @@ def triangular(regime="limit", dimension=3, patch=2, size=3, claim="S.headdim"):
     necessary, sufficient = 2 + heads(full), sum(map(heads, widths(size, patch, (2, 2), 1)))
     if finite:
         necessary, sufficient = max(necessary + 1, heads(2 * full)), sufficient + heads(full)
-    body = minor((size,), (patch,), (2, 2), kernel, rows, columns) | {
-        "head_dimension": dimension,
-        "regime": regime,
-        "tokens_per_side": [3 if finite else 2],
-        "necessary": necessary,
-        "sufficient": sufficient,
-    }
-    return certificate(claim, "head_dimension", body)
+    fields, tokens = minor((size,), (patch,), (2, 2), kernel, rows, columns), [3 if finite else 2]
+    return dimensioned(fields, dimension, regime, tokens, necessary, sufficient)
 
 
 def unlike_channels():
@@ -234,14 +240,9 @@ def unlike_channels():
         if offset[0] and offset[1]
     ]
     rows, columns = zip(*corners, strict=True)
-    body = minor((3, 3), (2, 2), (1, 2), kernel, rows, columns) | {
-        "head_dimension": 2,
-        "regime": "limit",
-        "tokens_per_side": [2, 2],
-        "necessary": 4 + 2,
-        "sufficient": sum(ceil(width / 2) for width in widths(3, 2, (1, 2), 2)),
-    }
-    return certificate("S.headdim", "head_dimension", body)
+    sufficient = sum(ceil(width / 2) for width in widths(3, 2, (1, 2), 2))
+    fields = minor((3, 3), (2, 2), (1, 2), kernel, rows, columns)
+    return dimensioned(fields, 2, "limit", [2, 2], 4 + 2, sufficient)
 
 
 def narrow_heads(size, channels, dimension, regime, *heads, claim="S.width"):

@@ -58,9 +58,7 @@ CHANGES = {
         "heads-beyond-the-bound": put(["heads"], 129),
         "one-more-than-the-channels": put(["heads"], 10),
     },
-    "line_bound": {
-        "one-more-than-the-rows": put(["heads"], 4),
-    },
+    "line_bound": {"one-more-than-the-rows": put(["heads"], 4)},
     "narrow_heads": {
         "necessary-one-more": put(["necessary"], 5),
         "necessary-one-less": put(["necessary"], 3),
@@ -83,9 +81,7 @@ CHANGES = {
         "limit-with-the-uniform-head": update(regime="limit", tokens_per_side=[2]),
         "no-token-out-of-reach": put(["tokens_per_side"], [2]),
     },
-    "narrow_heads_many": {
-        "sylvester-forgotten": put(["necessary"], 9),
-    },
+    "narrow_heads_many": {"sylvester-forgotten": put(["necessary"], 9)},
     "narrow_heads_unlike": {
         "unlike-channels-not-triangular": put(["kernel", 0], 1),
         "unlike-channels-sufficient": put(["sufficient"], 7),
@@ -106,9 +102,7 @@ CHANGES = {
         "channels-more-than-held": put(["in_channels"], 3),
         "weight-negative": put(["heads", 0, "weights", 0], "-1"),
     },
-    "places_by_output": {
-        "outputs-as-inputs": update(in_channels=1, out_channels=1),
-    },
+    "places_by_output": {"outputs-as-inputs": update(in_channels=1, out_channels=1)},
     "places_limit": {
         "limit-heads-as-finite": put(["regime"], "finite"),
         "limit-own-offset-lost": put(["heads", 0, "coordinates"], [1]),

@@ -110,9 +110,7 @@ CHANGES = {
         "dimension-of-the-bare-grid": put(["dimension"], 1),
         "torus-as-bare": put(["boundary"], "bare"),
     },
-    "commutant_grid": {
-        "one-axis-alone": put(["shifts"], [[0, 1], [0, -1]]),
-    },
+    "commutant_grid": {"one-axis-alone": put(["shifts"], [[0, 1], [0, -1]])},
     "quadratic_variation": {
         "power-below-the-exponential": put(["power"], "49787/1000000"),
         "power-of-another-sharpness": put(["sharpness"], "2"),

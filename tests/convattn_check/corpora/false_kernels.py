@@ -97,9 +97,7 @@ CHANGES = {
         "positive-with-both-signs": put(["limit", "positive"], ["-1", "1", "-1"]),
         "positive-off-by-one": put(["limit", "positive"], ["1", "1", "2"]),
     },
-    "box_of_patches": {
-        "uniform-weight-negative": negative_head,
-    },
+    "box_of_patches": {"uniform-weight-negative": negative_head},
     "two_of_three": {
         "error-too-small": put(["error"], "4"),
         "error-too-large": put(["error"], "5000001/1000000"),
