@@ -30,10 +30,6 @@ def powers(bases, exponents, kernel=None):
     return build.certificate("S.dp1", "equality", body | {"values": build.sparse([])})
 
 
-def long_master(body):
-    body["values"]["master"][0] = 2**1024
-
-
 def long_coefficients(body):
     entries = body["values"]["entries"]
     for entry, prime in zip(entries, PRIMES[5:], strict=False):
@@ -56,15 +52,12 @@ def separator_of_primes():
     return build.certificate("C20.lemma3", "no_shared_map", body)
 
 
-def weights_of_primes(body):
-    """Each denominator is short; the sum of the row has all of them."""
-    body["heads"][0]["rows"][0] = [f"1/{2**521 - 1}", f"1/{2**607 - 1}"]
-
-
+# Each denominator is short; the sum of the row has both of them.
+weights_of_primes = put(["heads", 0, "rows", 0], [f"1/{2**521 - 1}", f"1/{2**607 - 1}"])
 REFUSED = {
     "one power": powers(["9" * 4000, "7"], [4096]),
     "all powers": powers([str(n) for n in range(2, 302)], [*range(409)], (20, 15)),
-    "a master": changed(CASES["powers_lagrange"], long_master),
+    "a master": changed(CASES["powers_lagrange"], put(["values", "master", 0], 2**1024)),
     "coefficients": changed(CASES["finite"], long_coefficients),
     "a separator": separator_of_primes(),
     "weights": changed(CASES["pixel_heads"], weights_of_primes),
