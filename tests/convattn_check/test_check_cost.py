@@ -26,8 +26,7 @@ def powers(bases, exponents, kernel=None):
     """S.dp1 on so many offsets; each power would fill the memory, or all of them."""
     body = build.geometry(kernel or (len(bases),))
     attention = {"family": "scalar_power", "bases": bases, "exponents": exponents}
-    body |= {"regime": "finite", "heads": len(exponents), "attention": attention}
-    return build.certificate("S.dp1", "equality", body | {"values": build.sparse([])})
+    return build.equality("S.dp1", "finite", body, len(exponents), attention, build.sparse([]))
 
 
 def long_coefficients(body):
@@ -39,17 +38,9 @@ def long_coefficients(body):
 
 def separator_of_primes():
     """Seven pixels: the sum of the separator's entries has all denominators together."""
-    pixels = 7
-    unit = [[str(int(key == head)) for key in range(pixels)] for head in range(pixels)]
-    body = {
-        "kernel_size": [1],
-        "pixels": [pixels],
-        "heads": [{"rows": [row] * pixels} for row in unit],
-        "inclusion": [[row] for row in unit],
-        "separator": [f"1/{prime}" for prime in PRIMES] * pixels,
-        "tap": 0,
-    }
-    return build.certificate("C20.lemma3", "no_shared_map", body)
+    unit = build.units(7)
+    heads, separator = [{"rows": [row] * 7} for row in unit], [f"1/{prime}" for prime in PRIMES]
+    return build.no_shared_map(7, heads, [[row] for row in unit], separator * 7)
 
 
 # Each denominator is short; the sum of the row has both of them.

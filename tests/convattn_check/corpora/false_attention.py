@@ -30,6 +30,7 @@ def uniform_head_lost(body):
 
 
 def signs_turned(body):
+    """All values negated: what cancels still cancels."""
     for item in body["values"]["entries"]:
         item[2] = str(-Fraction(item[2]))
 

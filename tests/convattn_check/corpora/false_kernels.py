@@ -6,6 +6,7 @@ import certificate_builder as build
 from certificate_cases import all_at_once, changed, drop, put, swap, update
 
 from corpora.entry import altered, named
+from corpora.false_attention import signs_turned
 
 
 def singular(body):
@@ -21,12 +22,6 @@ def corners_unseen(body):
         limit={"positive": ["1"] * 5},
     )
     body["values"]["entries"] = [[0, 1, "1"], [1, 1, "-1"]]
-
-
-def opposite_values(body):
-    """All values negated: what cancels still cancels."""
-    for item in body["values"]["entries"]:
-        item[2] = str(-Fraction(item[2]))
 
 
 def negative_head(body):
@@ -80,7 +75,7 @@ CHANGES = {
         "kernel-of-another-layer": put(["kernel", 0], 2),
         "value-halved": put(["values", "entries", 0, 2], "1/4"),
         "value-missing": drop(["values", "entries", 2]),
-        "values-cancel-by-sign-only": opposite_values,
+        "values-cancel-by-sign-only": signs_turned,
         "values-by-lagrange": put(
             ["values"], {"family": "lagrange", "master": [1], "denominators": []}
         ),
