@@ -19,7 +19,7 @@ scores_turned = first(lambda scores: jnp.swapaxes(scores, -1, -2))
 # A bias that tells one key from the next.
 ramped = then(lambda scores: scores + jnp.arange(scores.shape[-1], dtype=scores.dtype))
 one_step = with_options(step=None)
-causal_sequence = with_options(causal=True)
+causal = with_options(causal=True)
 rolled = then(lambda filters: jnp.roll(filters, 1, axis=-3))
 moved_by_one = then(lambda images: np.roll(images, 1, axis=2))
 one_less = then(lambda reach: reach - 1)
@@ -37,10 +37,6 @@ def symmetric_kernel(images, kernel):
 
 def all_scales(original):
     return lambda count: list(range(1, count + 1))
-
-
-def causal_is(value):
-    return given(lambda run, causal, *dilation: (run, value, *dilation))
 
 
 @given
@@ -80,9 +76,9 @@ PLANTS = [
     ("msac", "MSAC is SAC", "sac.multiscale.embed", rolled),
     ("msac", "the range of the scales", "printed_range", all_scales),
     ("msac", "a cascade of two 3 × 3", "full_convolution", scaled(2)),
-    ("language", "no later word", "multiscale", causal_is(False)),
-    ("language", "a mask alone leaks", "multiscale", causal_is(True)),
-    ("language", "1 × m is one-dimensional", "sac.as_sequence", causal_sequence),
+    ("language", "no later word", "multiscale", with_options(causal=False)),
+    ("language", "a mask alone leaks", "multiscale", causal),
+    ("language", "1 × m is one-dimensional", "sac.as_sequence", causal),
     ("language", "regular if the bias is constant", f"{OPERATOR}.even_bias_scores", ramped),
     ("language", "pairs at the border", DEFINITION_1, scaled(2)),
     ("cross", "the seam", "joined_image", moved_by_one),

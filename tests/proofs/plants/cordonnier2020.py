@@ -45,6 +45,17 @@ def other_encoding(encoding):
     return with_options(encoding=encoding, form="limit")
 
 
+def with_settings(**changes):
+    """Of a layer that has settings: these are others."""
+
+    @given
+    def changed(settings, *args):
+        kept = {"heads": settings.heads, "width": settings.width}
+        return type(settings)(settings.encoding, **kept, **changes), *args
+
+    return changed
+
+
 def images_back(original):
     return lambda layer, images, **kwargs: images
 
@@ -76,6 +87,7 @@ def two_channels_swapped(image, kernel):
 
 RUNS = "ledger.evidence.layer_runs"
 CONVERT, APPLY = f"{RUNS}.conv_to_attention", "fast.application.apply_attention"
+LAYER = "lab.models.positional_attention.PositionalAttention"
 QUADRATIC = "encodings.quadratic.QuadraticEncoding"
 GAUSSIAN, TARGET = "encodings.gaussian", "encodings.quadratic.printed_target"
 SCORES, IS_SCORE = "ledger.evidence.scores", "ledger.evidence.matrix_shapes.is_score"
@@ -132,5 +144,11 @@ PLANTS = [
     ("table1", "the printed sizes", "PRUNED", replaced_by((0,) * 6)),
     ("table1", "what the print leaves out", "PRUNED", replaced_by((2, 4, 2, 2, 6, 0))),
     ("table1", "the modules have these sizes", f"{SIZE}.HEADS", replaced_by(8)),
+    # The variances of the authors' code.
+    *(
+        (row, "before training", LAYER, with_settings(**{name: other}))
+        for row in ("quadratic", "gaussian", "heads16")
+        for name, other in (("center_variance", 4.0), ("spread_variance", 0.0001))
+    ),
     ("remarks", "operations", APPLY, with_options(backend="dense")),
 ]
