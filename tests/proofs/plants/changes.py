@@ -47,8 +47,11 @@ doubled_kernel = first(lambda kernel: 2 * kernel)
 last_map_lost = then(lambda blocks: [*blocks[:-1], 0 * blocks[-1]])
 # Of heads and their maps: the map of the uniform head, the last one, is zero.
 no_uniform_head = then(lambda result: (result[0], result[1].at[-1].set(0)))
-# Of a layer: the ring of zeros, whatever border was asked for.
-with_ring = given(lambda layer, images, border="zeros": (layer, images))
+
+
+def with_ring(original: Any) -> Any:
+    """Of a layer: its ring of zeros, whatever border was asked for."""
+    return lambda layer, images, border="zeros": original(layer, images)
 
 
 def full_rank(original: Any) -> Any:
