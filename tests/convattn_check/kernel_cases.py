@@ -86,13 +86,10 @@ def one_channel(claim, weights, patch, chosen=None, size=None):
     narrow = len(weights)
     size = size or (narrow,) * len(patch)
     low = [(k - 1) // 2 - (narrow - 1) // 2 for k in size]
-    kernel = [
-        prod(
-            weights[at - first] if 0 <= at - first < narrow else 0
-            for at, first in zip(place, low, strict=True)
-        )
-        for place in product(*map(range, size))
+    padded = [
+        [0] * at + [*weights] + [0] * (k - narrow - at) for k, at in zip(size, low, strict=True)
     ]
+    kernel = [prod(entries) for entries in product(*padded)]
     rows, columns = three_offsets(patch)
     chosen = range(len(rows)) if chosen is None else chosen
     minor_of = [rows[at] for at in chosen], [columns[at] for at in chosen]
@@ -105,10 +102,8 @@ def pixel_bound(claim="L21.theorem5"):
     The channel order is reversed, so that the determinant is not simply 1.
     """
     kernel = [2 if tap + channel == 8 else 0 for tap in range(9) for channel in range(9)]
-    rows = [[0, 0, 0, 0, channel, 0] for channel in range(9)]
-    return lower_bound(
-        claim, (3, 3), (1, 1), (9, 1), kernel, rows, list(product((-1, 0, 1), repeat=2))
-    )
+    rows, columns = [[0, 0, 0, 0, at, 0] for at in range(9)], list(product((-1, 0, 1), repeat=2))
+    return lower_bound(claim, (3, 3), (1, 1), (9, 1), kernel, rows, columns)
 
 
 def patch_bound(patch=(3, 3), kernel=(1, 2, -3, 4, 5, 6, 7, 8, 9)):
