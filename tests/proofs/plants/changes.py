@@ -57,7 +57,7 @@ def with_ring(original: Any) -> Any:
 def full_rank(original: Any) -> Any:
     """Of matrices, whose rank is said to be as large as may be."""
 
-    class Matrix(original):  # type: ignore[misc]
+    class Matrix(original):
         def rank(self) -> int:
             return min(self.nrows(), self.ncols())
 
