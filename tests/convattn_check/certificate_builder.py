@@ -112,6 +112,11 @@ def sparse(entries):
     return {"family": "sparse", "entries": [[h, o, rational(v)] for h, o, v in ordered if v]}
 
 
+def equality(claim, regime, body, heads, attention, values):
+    body = body | {"regime": regime, "heads": heads, "attention": attention, "values": values}
+    return certificate(claim, "equality", body)
+
+
 def absolute_form(target):
     """-(|k - q - t|²) + |q + t|² = 2 k·q + 2 k·t - |k|², as f(q) B f(k)ᵀ, and then some g(q)."""
     axes = len(target)
@@ -135,13 +140,8 @@ def limit_equality(claim, score, **sizes):
         attention |= {"corners": 2 * count, "codes": [3 - i for i in range(count)]}
     if score == "absolute":
         attention["forms"] = [absolute_form(target) for target in targets]
-    body |= {
-        "regime": "limit",
-        "heads": count,
-        "attention": attention,
-        "values": sparse((h, count - 1 - h, 1) for h in range(count)),
-    }
-    return certificate(claim, "equality", body)
+    values = sparse((h, count - 1 - h, 1) for h in range(count))
+    return equality(claim, "limit", body, count, attention, values)
 
 
 def leaky_equality(claim="S.finite", leak="1/2", **sizes):
@@ -149,17 +149,9 @@ def leaky_equality(claim="S.finite", leak="1/2", **sizes):
     count, leak = len(body["offsets"]), Fraction(leak)
     values = [(h, h, 1 / (1 - leak)) for h in range(count)]
     values += [(count, h, -leak / (1 - leak)) for h in range(count)]
-    body |= {
-        "regime": "finite",
-        "heads": count + 1,
-        "attention": {
-            "family": "leaky_one_hot",
-            "leak": rational(leak),
-            "targets": [*body["offsets"], None],
-        },
-        "values": sparse(values),
-    }
-    return certificate(claim, "equality", body)
+    targets = [*body["offsets"], None]
+    attention = {"family": "leaky_one_hot", "leak": rational(leak), "targets": targets}
+    return equality(claim, "finite", body, count + 1, attention, sparse(values))
 
 
 def solve(matrix, right):
@@ -204,17 +196,8 @@ def power_equality(claim="S.dp1", bases=None, exponents=None, lagrange=False, **
         unit = [[int(row == column) for column in range(count)] for row in range(count + 1)]
         solution = solve(system, unit)
         values = sparse((h, d, solution[h][d]) for h in range(count + 1) for d in range(count))
-    body |= {
-        "regime": "finite",
-        "heads": count + 1,
-        "attention": {
-            "family": "scalar_power",
-            "bases": [rational(base) for base in bases],
-            "exponents": exponents,
-        },
-        "values": values,
-    }
-    return certificate(claim, "equality", body)
+    attention = {"family": "scalar_power", "bases": [*map(rational, bases)], "exponents": exponents}
+    return equality(claim, "finite", body, count + 1, attention, values)
 
 
 # The other kinds.
@@ -233,17 +216,27 @@ def determinant(matrix):
     )
 
 
+def no_shared_map(pixels, heads, inclusion, separator, size=1, tap=0, claim="C20.lemma3"):
+    """Heads on a line of pixels: each is {"rows": ...} or {"relative": ...}."""
+    body = {
+        "kernel_size": [size],
+        "pixels": [pixels],
+        "heads": heads,
+        "inclusion": inclusion,
+        "separator": separator,
+        "tap": tap,
+    }
+    return certificate(claim, "no_shared_map", body)
+
+
+def units(count):
+    return [[str(int(at == unit)) for at in range(count)] for unit in range(count)]
+
+
 def pixel_heads():
     """C20.lemma3: two pixels, K = 1, head i attends to pixel i from every query."""
-    body = {
-        "kernel_size": [1],
-        "pixels": [2],
-        "heads": [{"rows": [["1", "0"], ["1", "0"]]}, {"rows": [["0", "1"], ["0", "1"]]}],
-        "inclusion": [[["1", "0"]], [["0", "1"]]],
-        "separator": ["1", "0", "-1", "0"],
-        "tap": 0,
-    }
-    return certificate("C20.lemma3", "no_shared_map", body)
+    heads = [{"rows": [row] * 2} for row in units(2)]
+    return no_shared_map(2, heads, [[row] for row in units(2)], ["1", "0", "-1", "0"])
 
 
 def relative_heads(claim="C20.lemma3"):
@@ -252,18 +245,12 @@ def relative_heads(claim="C20.lemma3"):
     Head 0: a = (1/2, 1/2; 1/10, 9/10), head 1: b = (9/10, 1/10; 1/2, 1/2). Σ y a = Σ y b = 0 for
     y = (1, -1; s, t) with s/10 + 9t/10 = 0 and 8/10 + s/2 + t/2 = 0: t = 1/5, s = -9/5.
     """
-    body = {
-        "kernel_size": [1],
-        "pixels": [2],
-        "heads": [
-            {"relative": [[-1, "1/9"], [0, "1"], [1, "1"]]},
-            {"relative": [[-1, "1"], [0, "1"], [1, "1/9"]]},
-        ],
-        "inclusion": [[["-1/4", "5/4"]], [["5/4", "-1/4"]]],
-        "separator": ["1", "-1", "-9/5", "1/5"],
-        "tap": 0,
-    }
-    return certificate(claim, "no_shared_map", body)
+    heads = [
+        {"relative": [[-1, "1/9"], [0, "1"], [1, "1"]]},
+        {"relative": [[-1, "1"], [0, "1"], [1, "1/9"]]},
+    ]
+    inclusion = [[["-1/4", "5/4"]], [["5/4", "-1/4"]]]
+    return no_shared_map(2, heads, inclusion, ["1", "-1", "-9/5", "1/5"], claim=claim)
 
 
 def hard_heads():
@@ -273,21 +260,10 @@ def hard_heads():
     1, 2, 2. With weights w the layer puts w(-1) + w(0) on (0, 0), w(-1) on (1, 0), w(0) on (1, 1).
     The tap -1 wants 0, 1, 0 there, but the first is the sum of the others.
     """
-    rows = [
-        [[1, 0, 0], [1, 0, 0], [0, 1, 0]],
-        [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
-        [[0, 1, 0], [0, 0, 1], [0, 0, 1]],
-    ]
-    unit = [["1", "0", "0"], ["0", "1", "0"], ["0", "0", "1"]]
-    body = {
-        "kernel_size": [3],
-        "pixels": [3],
-        "heads": [{"rows": [[str(x) for x in row] for row in head]} for head in rows],
-        "inclusion": [[unit[1], unit[2]], unit, [unit[0], unit[1]]],
-        "separator": ["1", "0", "0", "-1", "-1", "0", "0", "0", "0"],
-        "tap": -1,
-    }
-    return certificate("C20.lemma3", "no_shared_map", body)
+    unit = units(3)
+    heads = [{"rows": [unit[at] for at in row]} for row in ((0, 0, 1), (0, 1, 2), (1, 2, 2))]
+    separator = ["1", "0", "0", "-1", "-1", "0", "0", "0", "0"]
+    return no_shared_map(3, heads, [unit[1:], unit, unit[:2]], separator, size=3, tap=-1)
 
 
 def rank():
@@ -309,12 +285,10 @@ def saturation(alpha=46, exponent=-126, conclusion="survives"):
     body = {
         "alpha": alpha,
         "exponent": exponent,
-        "e_lower": "2718281828459045235/1000000000000000000",
-        "e_upper": "2718281828459045236/1000000000000000000",
+        "e_lower": rational("2.718281828459045235"),
+        "e_upper": rational("2.718281828459045236"),
         "conclusion": conclusion,
     }
-    for name in ("e_lower", "e_upper"):
-        body[name] = rational(body[name])
     return certificate("C20.alpha46", "saturation", body)
 
 
@@ -341,11 +315,8 @@ def commuting_dimension(grid, boundary, shifts):
 
 def commutant(grid=(2, 3), boundary="bare", shifts=None):
     if shifts is None:
-        shifts = [
-            [sign * (axis == other) for other in range(len(grid))]
-            for axis in range(len(grid))
-            for sign in (1, -1)
-        ]
+        axes = range(len(grid))
+        shifts = [[sign * (a == b) for b in axes] for a in axes for sign in (1, -1)]
     body = {
         "grid": list(grid),
         "boundary": boundary,
@@ -406,15 +377,10 @@ def two_layers(kernel=(3, 3), patch=(1, 1), image=(2, 2), leak="1/3", narrow=Fal
     average = 1 / Fraction(between) + far  # what J makes of block a: the token once, and the leaks
     excess = (1 - leak) * far + leak * average  # of head b, times 1/(1-leak)
     back = -excess / (1 - leak) / average
-    entries = [
-        [b, a, a * len(right) + b, rational(1 / (1 - leak))]
-        for b, a in product(range(len(right)), range(len(down)))
-    ]
+    offsets = [(b, a, a * len(right) + b) for b, a in product(range(len(right)), range(len(down)))]
+    entries = [[b, a, offset, rational(1 / (1 - leak))] for b, a, offset in offsets]
     if leak:
-        entries += [
-            [len(right), a, a * len(right) + b, rational(back)]
-            for b, a in product(range(len(right)), range(len(down)))
-        ]
+        entries += [[len(right), a, offset, rational(back)] for _, a, offset in offsets]
     body = {
         "kernel_size": list(kernel),
         "patch_size": list(patch),

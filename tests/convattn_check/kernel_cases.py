@@ -86,13 +86,10 @@ def one_channel(claim, weights, patch, chosen=None, size=None):
     narrow = len(weights)
     size = size or (narrow,) * len(patch)
     low = [(k - 1) // 2 - (narrow - 1) // 2 for k in size]
-    kernel = [
-        prod(
-            weights[at - first] if 0 <= at - first < narrow else 0
-            for at, first in zip(place, low, strict=True)
-        )
-        for place in product(*map(range, size))
+    padded = [
+        [0] * at + [*weights] + [0] * (k - narrow - at) for k, at in zip(size, low, strict=True)
     ]
+    kernel = [prod(entries) for entries in product(*padded)]
     rows, columns = three_offsets(patch)
     chosen = range(len(rows)) if chosen is None else chosen
     minor_of = [rows[at] for at in chosen], [columns[at] for at in chosen]
@@ -105,10 +102,8 @@ def pixel_bound(claim="L21.theorem5"):
     The channel order is reversed, so that the determinant is not simply 1.
     """
     kernel = [2 if tap + channel == 8 else 0 for tap in range(9) for channel in range(9)]
-    rows = [[0, 0, 0, 0, channel, 0] for channel in range(9)]
-    return lower_bound(
-        claim, (3, 3), (1, 1), (9, 1), kernel, rows, list(product((-1, 0, 1), repeat=2))
-    )
+    rows, columns = [[0, 0, 0, 0, at, 0] for at in range(9)], list(product((-1, 0, 1), repeat=2))
+    return lower_bound(claim, (3, 3), (1, 1), (9, 1), kernel, rows, columns)
 
 
 def patch_bound(patch=(3, 3), kernel=(1, 2, -3, 4, 5, 6, 7, 8, 9)):
@@ -198,7 +193,19 @@ def widths(size, patch, channels, axes):
     ]
 
 
-def triangular(regime="limit", dimension=3, patch=2, size=3, claim="S.headdim"):
+def dimensioned(fields, dimension, regime, tokens, necessary, sufficient):
+    """S.headdim from the fields of a minor."""
+    body = fields | {
+        "head_dimension": dimension,
+        "regime": regime,
+        "tokens_per_side": tokens,
+        "necessary": necessary,
+        "sufficient": sufficient,
+    }
+    return certificate("S.headdim", "head_dimension", body)
+
+
+def triangular(regime="limit", dimension=3, patch=2, size=3):
     """One axis, two channels: W_0 = (1 4; 0 2), beside it multiples of (0 1; 0 0)."""
     kernel = []
     for tap in range(size):
@@ -212,14 +219,8 @@ def triangular(regime="limit", dimension=3, patch=2, size=3, claim="S.headdim"):
     necessary, sufficient = 2 + heads(full), sum(map(heads, widths(size, patch, (2, 2), 1)))
     if finite:
         necessary, sufficient = max(necessary + 1, heads(2 * full)), sufficient + heads(full)
-    body = minor((size,), (patch,), (2, 2), kernel, rows, columns) | {
-        "head_dimension": dimension,
-        "regime": regime,
-        "tokens_per_side": [3 if finite else 2],
-        "necessary": necessary,
-        "sufficient": sufficient,
-    }
-    return certificate(claim, "head_dimension", body)
+    fields, tokens = minor((size,), (patch,), (2, 2), kernel, rows, columns), [3 if finite else 2]
+    return dimensioned(fields, dimension, regime, tokens, necessary, sufficient)
 
 
 def unlike_channels():
@@ -234,14 +235,9 @@ def unlike_channels():
         if offset[0] and offset[1]
     ]
     rows, columns = zip(*corners, strict=True)
-    body = minor((3, 3), (2, 2), (1, 2), kernel, rows, columns) | {
-        "head_dimension": 2,
-        "regime": "limit",
-        "tokens_per_side": [2, 2],
-        "necessary": 4 + 2,
-        "sufficient": sum(ceil(width / 2) for width in widths(3, 2, (1, 2), 2)),
-    }
-    return certificate("S.headdim", "head_dimension", body)
+    sufficient = sum(ceil(width / 2) for width in widths(3, 2, (1, 2), 2))
+    fields = minor((3, 3), (2, 2), (1, 2), kernel, rows, columns)
+    return dimensioned(fields, 2, "limit", [2, 2], 4 + 2, sufficient)
 
 
 def narrow_heads(size, channels, dimension, regime, *heads, claim="S.width"):

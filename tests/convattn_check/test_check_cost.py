@@ -26,12 +26,7 @@ def powers(bases, exponents, kernel=None):
     """S.dp1 on so many offsets; each power would fill the memory, or all of them."""
     body = build.geometry(kernel or (len(bases),))
     attention = {"family": "scalar_power", "bases": bases, "exponents": exponents}
-    body |= {"regime": "finite", "heads": len(exponents), "attention": attention}
-    return build.certificate("S.dp1", "equality", body | {"values": build.sparse([])})
-
-
-def long_master(body):
-    body["values"]["master"][0] = 2**1024
+    return build.equality("S.dp1", "finite", body, len(exponents), attention, build.sparse([]))
 
 
 def long_coefficients(body):
@@ -43,28 +38,17 @@ def long_coefficients(body):
 
 def separator_of_primes():
     """Seven pixels: the sum of the separator's entries has all denominators together."""
-    pixels = 7
-    unit = [[str(int(key == head)) for key in range(pixels)] for head in range(pixels)]
-    body = {
-        "kernel_size": [1],
-        "pixels": [pixels],
-        "heads": [{"rows": [row] * pixels} for row in unit],
-        "inclusion": [[row] for row in unit],
-        "separator": [f"1/{prime}" for prime in PRIMES] * pixels,
-        "tap": 0,
-    }
-    return build.certificate("C20.lemma3", "no_shared_map", body)
+    unit = build.units(7)
+    heads, separator = [{"rows": [row] * 7} for row in unit], [f"1/{prime}" for prime in PRIMES]
+    return build.no_shared_map(7, heads, [[row] for row in unit], separator * 7)
 
 
-def weights_of_primes(body):
-    """Each denominator is short; the sum of the row has all of them."""
-    body["heads"][0]["rows"][0] = [f"1/{2**521 - 1}", f"1/{2**607 - 1}"]
-
-
+# Each denominator is short; the sum of the row has both of them.
+weights_of_primes = put(["heads", 0, "rows", 0], [f"1/{2**521 - 1}", f"1/{2**607 - 1}"])
 REFUSED = {
     "one power": powers(["9" * 4000, "7"], [4096]),
     "all powers": powers([str(n) for n in range(2, 302)], [*range(409)], (20, 15)),
-    "a master": changed(CASES["powers_lagrange"], long_master),
+    "a master": changed(CASES["powers_lagrange"], put(["values", "master", 0], 2**1024)),
     "coefficients": changed(CASES["finite"], long_coefficients),
     "a separator": separator_of_primes(),
     "weights": changed(CASES["pixel_heads"], weights_of_primes),

@@ -7,36 +7,33 @@ import json
 
 import certificate_builder as build
 import pytest
-from certificate_cases import CASES, changed, drop, put, update, verdict_after, verdict_on
+from certificate_cases import (
+    CASES,
+    all_at_once,
+    changed,
+    drop,
+    put,
+    update,
+    verdict_after,
+    verdict_on,
+)
+from corpora.false_kernels import corners_unseen
 
 from convattn_check.commutant import MOST_NODES
 
-
-def many_steps(body):
-    """81 offsets and 225 · 8 rows."""
-    body.update(kernel_size=[64, 64], patch_size=[8, 8], out_channels=8, kernel=[1] * (64 * 64 * 8))
-
-
-def distinct_primes(body):
-    """Denominators 2^521 - 1 and 2^607 - 1, both below 2^1024, their multiple is not."""
-    body["attention"][0][:2] = f"1/{2**521 - 1}", f"1/{2**607 - 1}"
+# 81 offsets and 225 · 8 rows.
+many_steps = update(
+    kernel_size=[64, 64], patch_size=[8, 8], out_channels=8, kernel=[1] * (64 * 64 * 8)
+)
+# Denominators 2^521 - 1 and 2^607 - 1, both below 2^1024, their multiple is not.
+distinct_primes = all_at_once(
+    *(put(["attention", 0, at], f"1/{2**n - 1}") for at, n in enumerate((521, 607)))
+)
 
 
 def prime_values(body):
     for entry, sign, power in zip(body["values"]["entries"], ("", "-"), (521, 607), strict=False):
         entry[2] = f"{sign}1/{2**power - 1}"
-
-
-def larger_image(body):
-    """The kernel (0, 1, 0, 0, -1), whose -1 is read from three tokens on."""
-    body.update(
-        kernel_size=[5],
-        kernel=[0, 1, 0, 0, -1],
-        attention=[["0", "1", "0", "0", "0", "1"], ["0", "0", "0", "0", "1", "1"]],
-        limit={"positive": ["1"] * 5},
-        tokens_per_side=[3],
-    )
-    body["values"]["entries"] = [[0, 1, "1"], [1, 1, "-1"]]
 
 
 def minor_of_other_rows(body):
@@ -194,7 +191,7 @@ def test_a_change_is_refused_by_its_code(case, change, code):
 @pytest.mark.parametrize(
     ("case", "change"),
     [
-        ("mixed_sign", larger_image),
+        ("mixed_sign", all_at_once(corners_unseen, put(["tokens_per_side"], [3]))),
         ("box_of_patches", put(["rows", 1], [1, 1, 0, 0])),
         ("narrow_heads", put(["kernel", 5], 9)),
         ("places", put(["heads", 2, "weights", 2], "7/3")),

@@ -32,8 +32,7 @@ def read_request(content: bytes, folder: Path) -> None:
         raise Disagreement(f"the explorer says {problems.pop()}")
 
 
-ANSWERS = (*(b"200", b"201", b"202", b"400", b"403", b"404", b"405"), *(b"408", b"413", b"421"))
-ANSWERS = (*ANSWERS, b"422", b"503", b"100")
+ANSWERS = b"100 200 201 202 400 403 404 405 408 413 421 422 503".split()
 TOKEN = "the-token"
 
 
@@ -98,15 +97,9 @@ def request_seeds() -> list[bytes]:
     )
     head = "{} /" + TOKEN + "/{} HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\n"
     asked = [head.format("GET", where) + "\r\n" for where in addresses]
+    post = head.format("POST", "api/image") + "X-File-Name: a%20b\r\nContent-Length: {}\r\n\r\n"
     sent = [picture("RGB", "PNG"), picture("RGB", "JPEG")]
-    posts = [
-        (
-            head.format("POST", "api/image") + f"X-File-Name: a%20b\r\nContent-Length: {len(body)}"
-        ).encode()
-        + b"\r\n\r\n"
-        + body
-        for body in sent
-    ]
+    posts = [post.format(len(body)).encode() + body for body in sent]
     return [*(text.encode() for text in asked), *posts]
 
 

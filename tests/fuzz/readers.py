@@ -14,13 +14,17 @@ from fuzz import network_readers as networks  # noqa: E402
 from fuzz import run_readers as runs  # noqa: E402
 from fuzz.reader import Reader  # noqa: E402
 
+CONNECTS = ("socket.connect",)
+
 
 def _readers() -> dict[str, Reader]:
     """All readers by their names, the quick ones first."""
     from convattn.data.cifar10_slice import DataIntegrityError
+    from convattn_lab.training.checkpoints import OtherModel
+    from convattn_lab.training.failures import NoWholeCheckpoint
     from convattn_ledger.run import EvidenceFailed
 
-    value = (ValueError,)
+    value, lost = (ValueError,), (NoWholeCheckpoint, OtherModel, OSError)
     readers = [
         Reader("certificate", certificates.read_certificate, (), certificates.certificate_seeds),
         Reader("npy", arrays.read_arrays, value, arrays.npy_seeds),
@@ -33,35 +37,16 @@ def _readers() -> dict[str, Reader]:
         Reader("records", runs.read_records, (EvidenceFailed,), runs.records_seeds),
         Reader("trials", runs.read_trials, value, runs.trial_seeds),
         Reader("diagnosed", networks.read_diagnosed, value, networks.diagnosed_seeds),
-        Reader(
-            "request",
-            explorer.read_request,
-            (),
-            explorer.request_seeds,
-            allowed=("socket.connect",),
-        ),
+        Reader("request", explorer.read_request, (), explorer.request_seeds, allowed=CONNECTS),
         Reader("layer", networks.read_layer, value, networks.layer_seeds),
         Reader("network", networks.read_network, value, networks.network_seeds),
         Reader("settings", runs.read_settings, value, runs.settings_seeds),
         Reader("run", runs.read_run, value, lambda: [runs.run_files()], folder=True),
         Reader("state-dict", networks.read_state_dict, value, networks.state_dict_seeds),
         Reader("explored", explorer.read_explored, value, explorer.explored_seeds),
-        Reader(
-            "checkpoint",
-            runs.read_checkpoint,
-            _checkpoint_refusals(),
-            runs.checkpoint_seeds,
-            folder=True,
-        ),
+        Reader("checkpoint", runs.read_checkpoint, lost, runs.checkpoint_seeds, folder=True),
     ]
     return {reader.name: reader for reader in readers}
-
-
-def _checkpoint_refusals() -> tuple[type[Exception], ...]:
-    from convattn_lab.training.checkpoints import OtherModel
-    from convattn_lab.training.failures import NoWholeCheckpoint
-
-    return (NoWholeCheckpoint, OtherModel, OSError)
 
 
 READERS = _readers()

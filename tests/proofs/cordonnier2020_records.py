@@ -2,6 +2,8 @@
 
 import copy
 import dataclasses
+import functools
+import operator
 import re
 from typing import Any
 
@@ -9,6 +11,7 @@ from convattn_lab.data.download import ARCHIVES
 from convattn_lab.records.rows import DEVIATION, MEAN, Row
 from convattn_lab.settings import to_json
 
+GIT = {"commit": "c" * 40, "changed": False}
 IMAGES = {
     "name": "CIFAR-10",
     "note": "",
@@ -45,12 +48,11 @@ def full_record(row: Row, accuracy: float, removed: tuple[int, ...] = (2, 4, 1, 
             "pruned": 0.9,
             "after": accuracy,
         }
-    git = {"commit": "c" * 40, "changed": False}
     steps = 500 * training.epochs
     return {
         "claim": row.claim,
         "config": to_json(settings),
-        "run": {"seed": 5, "images": IMAGES, "git": git, "sittings": [{"git": git}, {"git": git}]},
+        "run": {"seed": 5, "images": IMAGES, "git": GIT, "sittings": [{"git": GIT}] * 2},
         "result": {
             "status": "finished",
             "step": steps,
@@ -75,10 +77,8 @@ def name_of(where: str) -> str:
 def changed(record: dict[str, Any], where: str, value: Any) -> dict[str, Any]:
     """The record with another value at a dotted place, or without that place if it is `GONE`."""
     result = copy.deepcopy(record)
-    parent = result
     *path, last = where.split(".")
-    for name in path:
-        parent = parent[name]
+    parent = functools.reduce(operator.getitem, path, result)
     if value is GONE:
         del parent[last]
     else:

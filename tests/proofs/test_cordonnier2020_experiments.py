@@ -23,7 +23,6 @@ from convattn_ledger.evidence.experiments import BackingRun
 
 ROOT = Path(__file__).parents[2]
 ROWS = ("quadratic", "learned", "content", "gaussian", "pruned", "heads16")
-GAUSSIANS = ("quadratic", "gaussian", "heads16")
 MEASURED, TESTED = "a run at the paper's size", "before training"
 
 
@@ -156,25 +155,6 @@ def test_another_architecture_is_seen(row, monkeypatch) -> None:
 
     where = "lab.models.sizes.abstract_model"
     require_failure(monkeypatch, "cordonnier2020", row, TESTED, where, one_head_less)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("row", GAUSSIANS)
-@pytest.mark.parametrize("name", ["center_variance", "spread_variance"])
-def test_the_variances_of_the_authors_code_are_seen(row, name, monkeypatch) -> None:
-    other = {"center_variance": 4.0, "spread_variance": 0.0001}[name]
-
-    def with_other(original):
-        return lambda settings, *args, **kwargs: original(
-            type(settings)(
-                settings.encoding, heads=settings.heads, width=settings.width, **{name: other}
-            ),
-            *args,
-            **kwargs,
-        )
-
-    where = "lab.models.positional_attention.PositionalAttention"
-    require_failure(monkeypatch, "cordonnier2020", row, TESTED, where, with_other)
 
 
 def test_the_distance_from_a_normal_law() -> None:

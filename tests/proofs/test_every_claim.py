@@ -8,6 +8,7 @@ from convattn_ledger.discovery import discover
 from convattn_ledger.document import render
 from convattn_ledger.locations import certificates_directory, proofs_directory
 
+PROOFS = discover(proofs_directory())
 PATHS = sorted(proofs_directory().glob("*/*.py"))
 CLAIMS = [(path.parent.name, path.stem) for path in PATHS]
 
@@ -15,7 +16,7 @@ CLAIMS = [(path.parent.name, path.stem) for path in PATHS]
 def test_the_document_is_that_of_the_claims() -> None:
     """It holds their verdicts, kinds, statements and evidence, so that a change is seen."""
     document = proofs_directory().parent / "docs" / "ledger.md"
-    assert document.read_text("utf-8") == render(discover(proofs_directory()))
+    assert document.read_text("utf-8") == render(PROOFS)
 
 
 @pytest.mark.slow
@@ -35,7 +36,7 @@ def test_something_is_quick_and_passes(folder, name) -> None:
 
 
 def test_every_theorem_names_the_clauses_that_it_covers() -> None:
-    pieces = [piece for folder, name in CLAIMS for piece in load(folder, name).evidence]
+    pieces = [piece for proof in PROOFS for piece in proof.claim.evidence]
     proved = [piece for piece in pieces if piece.level is Level.PROVED]
     assert len(proved) > 80
     for piece in proved:

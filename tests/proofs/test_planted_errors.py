@@ -7,56 +7,26 @@ those in theorems in tests/ledger/coq/, and what pieces made by one function sha
 function's tests.
 """
 
+import importlib
+from pathlib import Path
+
 import pytest
-from proofs.plants import (
-    andreoli2019_algebra,
-    andreoli2019_attention,
-    andreoli2019_structures,
-    barkan2019,
-    cordonnier2020,
-    li2021,
-    newer,
-    second_set,
-    sharpened_blocks,
-    sharpened_border,
-    sharpened_causal,
-    sharpened_group,
-    sharpened_heads,
-    sharpened_kernel,
-    sharpened_layers,
-    sharpened_linear,
-    sharpened_overlap,
-    sharpened_vit,
-    sharpened_width,
-)
 from proofs.plants.planting import require_failure
 
 from convattn_ledger import Level, Verdict
 from convattn_ledger.discovery import load_claim
 from convattn_ledger.locations import proofs_directory
 
+# The name of a file of plants begins with the folder of its claims.
 TABLES = {
-    "cordonnier2020": cordonnier2020.PLANTS,
-    "li2021": li2021.PLANTS,
-    "andreoli2019": andreoli2019_algebra.PLANTS
-    + andreoli2019_structures.PLANTS
-    + andreoli2019_attention.PLANTS,
-    "barkan2019": barkan2019.PLANTS,
-    "newer": newer.PLANTS,
-    "sharpened": sharpened_layers.PLANTS
-    + sharpened_border.PLANTS
-    + sharpened_group.PLANTS
-    + sharpened_kernel.PLANTS
-    + sharpened_heads.PLANTS
-    + sharpened_width.PLANTS
-    + sharpened_linear.PLANTS
-    + sharpened_overlap.PLANTS
-    + sharpened_vit.PLANTS
-    + sharpened_causal.PLANTS
-    + second_set.PLANTS
-    + sharpened_blocks.PLANTS,
+    path.stem: importlib.import_module(f"proofs.plants.{path.stem}")
+    for path in sorted(Path(__file__).with_name("plants").glob("*.py"))
 }
-PLANTS = [(folder, *plant) for folder, plants in TABLES.items() for plant in plants]
+PLANTS = [
+    (name.partition("_")[0], *plant)
+    for name, table in TABLES.items()
+    for plant in getattr(table, "PLANTS", ())
+]
 PLANTED_ELSEWHERE = (Level.CERTIFIED, Level.PROVED)
 TWICE = ("C20.lemma2", "distance on images")  # its quick form is planted in
 SHARED_MAKERS = ("layer_runs", "enclosures")  # tests/ledger/evidence/ plants in their pieces
@@ -73,7 +43,7 @@ def test_every_piece_has_a_planted_error() -> None:
     for path in sorted(proofs_directory().glob("*/*.py")):
         folder, name = path.parent.name, path.stem
         claim, _ = load_claim(path)
-        if claim.verdict is Verdict.NOT_RUN or claim.id == "S.network":  # files of their own
+        if claim.verdict is Verdict.NOT_RUN:  # a file of their own
             continue
         for piece in claim.evidence:
             maker = piece.check.__module__.rpartition(".")[2]

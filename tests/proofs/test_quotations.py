@@ -1,6 +1,7 @@
 """Every quotation in a proof file stands in one of the four papers, word for word up to symbols."""
 
 import ast
+import functools
 import hashlib
 import json
 from pathlib import Path
@@ -18,6 +19,7 @@ ELSEWHERE = json.loads((HERE / "quotations_elsewhere.json").read_text("utf-8"))
 FILES = sorted(proofs_directory().glob("*/*.py"))
 
 
+@functools.cache
 def quoted(file: Path) -> list[list[str]]:
     """The quotations in the docstring of a proof file."""
     return list(quotations(ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""))

@@ -30,6 +30,7 @@ def uniform_head_lost(body):
 
 
 def signs_turned(body):
+    """All values negated: what cancels still cancels."""
     for item in body["values"]["entries"]:
         item[2] = str(-Fraction(item[2]))
 
@@ -46,14 +47,12 @@ def plain_values(body):
         item[2] = "1" if item[2] == "3/2" else "-1/3"
 
 
-def negated_lagrange(body):
-    for name in ("master", "denominators"):
-        body["values"][name] = [-number for number in body["values"][name]]
+def lagrange_times(factor):
+    def change(body):
+        for name in ("master", "denominators"):
+            body["values"][name] = [factor * number for number in body["values"][name]]
 
-
-def doubled_lagrange(body):
-    for name in ("master", "denominators"):
-        body["values"][name] = [2 * number for number in body["values"][name]]
+    return change
 
 
 def two_exponents_alike(body):
@@ -62,6 +61,7 @@ def two_exponents_alike(body):
 
 
 LAGRANGE = CASES["powers_lagrange"]
+MASTER, DENOMINATORS = ["values", "master"], ["values", "denominators"]
 SEVEN = 5040  # the product of 1 and the bases 2, …, 7
 # Right in what they mean, but not as the format writes it.
 CHANGES = {
@@ -138,22 +138,16 @@ CHANGES = {
         "form-halved": put(["attention", "forms", 0, 0, 0], 1),
     },
     "powers_lagrange": {
-        "master-without-root-one": put(
-            ["values", "master"], build.polynomial([9, 2, 3, 4, 5, 6, 7])
-        ),
-        "master-one-less": put(["values", "master", 0], -1 - SEVEN),
-        "master-with-another-root": put(
-            ["values", "master"], build.polynomial([1, 3, 4, 5, 6, 7, 8])
-        ),
-        "denominators-swapped": swap(["values", "denominators"], 0, 1),
-        "denominator-sign": put(
-            ["values", "denominators", 0], -LAGRANGE["body"]["values"]["denominators"][0]
-        ),
-        "denominator-zero": put(["values", "denominators", 0], 0),
+        "master-without-root-one": put(MASTER, build.polynomial([9, 2, 3, 4, 5, 6, 7])),
+        "master-one-less": put([*MASTER, 0], -1 - SEVEN),
+        "master-with-another-root": put(MASTER, build.polynomial([1, 3, 4, 5, 6, 7, 8])),
+        "denominators-swapped": swap(DENOMINATORS, 0, 1),
+        "denominator-sign": put([*DENOMINATORS, 0], -LAGRANGE["body"]["values"]["denominators"][0]),
+        "denominator-zero": put([*DENOMINATORS, 0], 0),
         "lagrange-exponents-from-one": put(["attention", "exponents"], [*range(1, 8)]),
         "lagrange-of-a-rational-base": put(["attention", "bases", 0], "5/2"),
-        "master-negated": negated_lagrange,
-        "master-doubled": doubled_lagrange,
+        "master-negated": lagrange_times(-1),
+        "master-doubled": lagrange_times(2),
     },
 }
 CERTIFICATES = altered(CHANGES)

@@ -8,21 +8,6 @@ from corpora.entry import altered, named
 CORNER = [-1, -1]
 
 
-def finite_alone(body):
-    """The regime and the image, not the heads."""
-    body["regime"], body["tokens_per_side"] = "finite", [3]
-
-
-def limit_alone(body):
-    body["regime"], body["tokens_per_side"] = "limit", [2]
-
-
-def no_shifted_map(body):
-    """All but the centre is zero: the minor is, too."""
-    body["kernel"] = [0, 0, 0, 0, 1, 4, 0, 2, 0, 0, 0, 0]
-    body["determinant"] = 0
-
-
 def same_row(body):
     body["rows"][1], body["determinant"] = body["rows"][0], 0
 
@@ -44,18 +29,6 @@ def outputs_before_inputs():
     return changed(certificate, put(["determinant"], 24))
 
 
-def all_kernel_ones(body):
-    body["kernel"], body["determinant"] = [1] * 81, 0
-
-
-def nobody(body):
-    """No head holds pixel 1."""
-    body["heads"][0]["coordinates"], body["heads"][1]["coordinates"] = [2], [2]
-
-
-LOWER = {
-    "channels-exchanged": outputs_before_inputs(),
-}
 # body["kernel"]: taps -1, 0, 1, each (in 0 to out 0, 0 to 1, 1 to 0, 1 to 1)
 # heads of "places": (S_-1 with pixels 2 and 1), (S_-1 + S_0 with 1), (S_1/2 with 0), two at S_0
 CHANGES = {
@@ -80,20 +53,18 @@ CHANGES = {
     "pixel_bound": {
         "rows-dependent": sum_of_two_rows,
         "kernel-zero": put(["kernel"], [0] * 81),
-        "kernel-of-rank-one": all_kernel_ones,
+        "kernel-of-rank-one": update(kernel=[1] * 81, determinant=0),
         "channel-of-another-tap": put(["rows", 0, 4], 1),
         "heads-beyond-the-bound": put(["heads"], 129),
         "one-more-than-the-channels": put(["heads"], 10),
     },
-    "line_bound": {
-        "one-more-than-the-rows": put(["heads"], 4),
-    },
+    "line_bound": {"one-more-than-the-rows": put(["heads"], 4)},
     "narrow_heads": {
         "necessary-one-more": put(["necessary"], 5),
         "necessary-one-less": put(["necessary"], 3),
         "sufficient-one-less": put(["sufficient"], 3),
         "sufficient-one-more": put(["sufficient"], 5),
-        "finite-without-the-uniform-head": finite_alone,
+        "finite-without-the-uniform-head": update(regime="finite", tokens_per_side=[3]),
         "dimension-of-another-head": put(["head_dimension"], 1),
         "centre-singular": put(["kernel", 4], 0),
         "centre-not-triangular": put(["kernel", 6], 1),
@@ -102,17 +73,15 @@ CHANGES = {
         "lower-triangle-beside-the-centre": put(["kernel", 10], 1),
         "centre-among-the-columns": put(["columns", 0], [0]),
         "dimension-rows-swapped": lambda body: body["rows"].reverse(),
-        "dimension-minor-zero": no_shifted_map,
+        "dimension-minor-zero": update(kernel=[0] * 4 + [1, 4, 0, 2] + [0] * 4, determinant=0),
         "dimension-kernel-changed": put(["kernel", 1], 4),
         "dimension-image-too-small": put(["tokens_per_side"], [1]),
     },
     "narrow_heads_finite": {
-        "limit-with-the-uniform-head": limit_alone,
+        "limit-with-the-uniform-head": update(regime="limit", tokens_per_side=[2]),
         "no-token-out-of-reach": put(["tokens_per_side"], [2]),
     },
-    "narrow_heads_many": {
-        "sylvester-forgotten": put(["necessary"], 9),
-    },
+    "narrow_heads_many": {"sylvester-forgotten": put(["necessary"], 9)},
     "narrow_heads_unlike": {
         "unlike-channels-not-triangular": put(["kernel", 0], 1),
         "unlike-channels-sufficient": put(["sufficient"], 7),
@@ -127,13 +96,13 @@ CHANGES = {
         "one-place-for-two": put(["heads", 1, "coordinates"], [2]),
         "attends-elsewhere": put(["heads", 2, "weights"], ["0", "1", "0"]),
         "leak-not-taken-back": put(["heads", 3, "coordinates"], [0]),
-        "coordinate-held-by-nobody": nobody,
+        "coordinate-held-by-nobody": all_at_once(
+            put(["heads", 0, "coordinates"], [2]), put(["heads", 1, "coordinates"], [2])
+        ),
         "channels-more-than-held": put(["in_channels"], 3),
         "weight-negative": put(["heads", 0, "weights", 0], "-1"),
     },
-    "places_by_output": {
-        "outputs-as-inputs": update(in_channels=1, out_channels=1),
-    },
+    "places_by_output": {"outputs-as-inputs": update(in_channels=1, out_channels=1)},
     "places_limit": {
         "limit-heads-as-finite": put(["regime"], "finite"),
         "limit-own-offset-lost": put(["heads", 0, "coordinates"], [1]),
@@ -144,4 +113,4 @@ CHANGES = {
         "limit-centre-as-own": put(["heads", 2, "weights", 1], "1"),
     },
 }
-CERTIFICATES = altered(CHANGES) | named(LOWER)
+CERTIFICATES = altered(CHANGES) | named({"channels-exchanged": outputs_before_inputs()})

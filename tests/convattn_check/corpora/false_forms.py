@@ -85,22 +85,16 @@ CHANGES = {
         "rational-over-zero": put(["separator", 0], "1/0"),
         "inclusion-of-4000-digits": put(["inclusion", 0, 0], ["9" * 4000, "9" * 4000]),
     },
-    "patch_bound": {
-        "integer-as-text": put(["determinant"], "1"),
-    },
+    "patch_bound": {"integer-as-text": put(["determinant"], "1")},
     "powers_lagrange": {
         "master-of-many-digits": put(["values", "master", 0], -(2**1024)),
         "denominator-of-many-digits": put(["values", "denominators", 5], 2**1024 + 1),
     },
-    "powers": {
-        "power-of-many-bits": put(["attention", "exponents", 3], 1025),
-    },
+    "powers": {"power-of-many-bits": put(["attention", "exponents", 3], 1025)},
     "two_of_three": {
         "threshold-of-many-digits": put(["thresholds", 0], f"{4 * 10**40 - 1}/{10**40}"),
     },
-    "A19.prop1-inverse": {
-        "identity-of-many-digits": put(["tensors", "a", 0], str(10**60)),
-    },
+    "A19.prop1-inverse": {"identity-of-many-digits": put(["tensors", "a", 0], str(10**60))},
 }
 TEXTS = {name: text if isinstance(text, bytes) else text.encode() for name, text in BYTES.items()}
 CERTIFICATES = TEXTS | altered(CHANGES) | named(TOP)

@@ -1,6 +1,7 @@
 """Falsehoods about the tokens that a convolution reads, the taps between them, and its ring."""
 
 import certificate_builder as build
+from certificate_builder import axis_pattern
 from certificate_cases import changed, drop, put, swap, update
 
 from corpora.entry import altered, named
@@ -37,40 +38,31 @@ def flipped(body):
 
 
 def odd_outputs(body):
-    body["pattern"][0] = [rows[1::2] for rows in build.axis_pattern(3, 4)]
+    body["pattern"][0] = [rows[1::2] for rows in axis_pattern(3, 4)]
 
 
+FIVE, NONE = [-2, -1, 0, 1, 2], [[-1, -1]] * 2
+GAPS_FILLED = [[[0]], [[-1]], [[1]], [[-1]], [[2]]]
 FULL_PATTERN = [[[0]], [[1]], [[2]]]
 GEOMETRY = {
     "even-kernel-mirrored": leaky_on([-1, 0], [[[0]], [[1]]], [1, 0], kernel=(2,)),
-    "offsets-truncated": leaky_on(
-        [0, 1], build.axis_pattern(5, 3)[1:], [0, 1], kernel=(5,), patch=(3,)
-    ),
+    "offsets-truncated": leaky_on([0, 1], axis_pattern(5, 3)[1:], [0, 1], kernel=(5,), patch=(3,)),
     "reach-rounded-down": leaky_on(
-        [-1, 0, 1], build.axis_pattern(9, 3)[1:-1], [1, 1], kernel=(9,), patch=(3,)
+        [-1, 0, 1], axis_pattern(9, 3)[1:-1], [1, 1], kernel=(9,), patch=(3,)
     ),
     "offsets-of-pixels": leaky_on(
-        [-2, -1, 0, 1, 2],
-        [[[-1, -1]] * 2, *build.axis_pattern(5, 2), [[-1, -1]] * 2],
-        [2, 2],
-        kernel=(5,),
-        patch=(2,),
+        FIVE, [NONE, *axis_pattern(5, 2), NONE], [2, 2], kernel=(5,), patch=(2,)
     ),
     "dilation-forgotten": leaky_on([-1, 0, 1], FULL_PATTERN, [1, 1], kernel=(3,), dilation=(2,)),
-    "dilation-gaps-filled": leaky_on(
-        [-2, -1, 0, 1, 2], [[[0]], [[-1]], [[1]], [[-1]], [[2]]], [2, 2], kernel=(3,), dilation=(2,)
-    ),
+    "dilation-gaps-filled": leaky_on(FIVE, GAPS_FILLED, [2, 2], kernel=(3,), dilation=(2,)),
     "ring-undilated": leaky_on([-4, 0, 4], FULL_PATTERN, [1, 1], kernel=(3,), dilation=(4,)),
     "ring-mirrored": leaky_on([0, 1], [[[0]], [[1]]], [1, 0], kernel=(2,)),
 }
-# K = 1 where the offsets say three: all that is left of a layer when its kernel is a point.
+THREE = build.leaky_equality(kernel=(3,))
 POINTS = {
-    "point-with-the-heads-of-three": changed(
-        build.leaky_equality(kernel=(3,)), update(kernel_size=[1])
-    ),
-    "kernel-larger-than-its-offsets": changed(
-        build.leaky_equality(kernel=(3,)), update(kernel_size=[5])
-    ),
+    # K = 1 where the offsets say three: what is left of a layer when its kernel is a point.
+    "point-with-the-heads-of-three": changed(THREE, update(kernel_size=[1])),
+    "kernel-larger-than-its-offsets": changed(THREE, update(kernel_size=[5])),
 }
 CHANGES = {
     "wo": {
@@ -92,7 +84,7 @@ CHANGES = {
     },
     "stride_tokens": {
         "stride-wrong-phase": odd_outputs,
-        "stride-keeps-all": put(["pattern", 0], build.axis_pattern(3, 4)),
+        "stride-keeps-all": put(["pattern", 0], axis_pattern(3, 4)),
         "route-exchanged": put(["stride_route"], "subsample"),
         "stride-does-not-divide": put(["stride"], [3, 2]),
     },

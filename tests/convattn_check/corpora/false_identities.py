@@ -67,16 +67,12 @@ GAP = {"a": 3, "b": 3, "d": 2, "k": 6, "q": 6}
 ROWS = [[0, -1], [0, 1]]
 LINE = [[-1], [0], [1]]
 CHANGES = {
-    "A19.prop1-inverse": {
-        "dual-family-off": tensor("c", 0, "7"),
-    },
+    "A19.prop1-inverse": {"dual-family-off": tensor("c", 0, "7")},
     "A19.prop3-bare_grid_composite": {
         "shift-of-the-composite": tensor("B", "shifts", [[0]]),
         "composite-other-way-round": of({}, F=grid([2], [[1]]), B=grid([2], [[-1]])),
     },
-    "A19.grid-cuboid": {
-        "cuboid-shift-off": tensor("E", "shifts", 0, 0, 0),
-    },
+    "A19.grid-cuboid": {"cuboid-shift-off": tensor("E", "shifts", 0, 0, 0)},
     "A19.grid-stride": {
         "stride-off-by-one": tensor("G", "stride", 3),
         "outputs-above-inputs": put(("sizes", "r"), 21),
@@ -106,9 +102,7 @@ CHANGES = {
         "row-sum-off": tensor("A", 0, "1"),
         "weight-zero": tensor("A", 0, "0"),
     },
-    "B19.softmax-column_sums": {
-        "columns-that-keep-constants": tensor("A", ["1/3"] * 9),
-    },
+    "B19.softmax-column_sums": {"columns-that-keep-constants": tensor("A", ["1/3"] * 9)},
     "B19.sac-two_heads": {
         "uniform-share-off": tensor("f", 0, "1/12"),
         "uniform-share-sign": tensor("f", 0, "-1/24"),
@@ -123,9 +117,7 @@ CHANGES = {
         "head-looks-beside": tensor("N", "shifts", [[0, 1]]),
         "values-on-another-grid": tensor("N", grid([4, 3], [[0, 0]], border="nearest")),
     },
-    "S.boundary-mean": {
-        "mean-without-its-factor": tensor("c", 0, "1"),
-    },
+    "S.boundary-mean": {"mean-without-its-factor": tensor("c", 0, "1")},
     "S.padding-constant_sums": {
         "sums-not-constant": tensor("W", 0, "4"),
         "taps-of-weight-zero": tensor("W", ["0", "1", "0"]),
@@ -183,9 +175,7 @@ CHANGES = {
         "mask-of-ones": tensor("h", ["1"] * 6),
         "mask-of-a-whole-column": tensor("h", ["1", "0"] * 3),
     },
-    "A19.graph-chebyshev": {
-        "identity-matrix-with-a-zero": tensor("I", ["1", "0", "0", "0"]),
-    },
+    "A19.graph-chebyshev": {"identity-matrix-with-a-zero": tensor("I", ["1", "0", "0", "0"])},
     "A19.prop3-composition": {
         "composite-size": put(("sizes", "h"), 7),
         "composite-size-below": put(("sizes", "h"), 5),
@@ -196,9 +186,7 @@ CHANGES = {
         "sizes-of-one": put(("sizes", "k"), 1),
         "identity-of-another-claim": put(("identity",), "composition"),
     },
-    "A19.gat-redundant": {
-        "numbers-for-symbols": tensor("e", ["1"] * 4),
-    },
+    "A19.gat-redundant": {"numbers-for-symbols": tensor("e", ["1"] * 4)},
 }
 
 

@@ -3,13 +3,10 @@
 from fractions import Fraction
 
 import certificate_builder as build
-from certificate_cases import changed, drop, put, swap
+from certificate_cases import all_at_once, changed, drop, put, swap, update
 
 from corpora.entry import altered, named
-
-
-def far_unread(body):
-    body["unread"], body["tokens_per_side"] = [0], [2]
+from corpora.false_attention import signs_turned
 
 
 def singular(body):
@@ -27,12 +24,6 @@ def corners_unseen(body):
     body["values"]["entries"] = [[0, 1, "1"], [1, 1, "-1"]]
 
 
-def opposite_values(body):
-    """All values negated: what cancels still cancels."""
-    for item in body["values"]["entries"]:
-        item[2] = str(-Fraction(item[2]))
-
-
 def negative_head(body):
     """The uniform head and its values, both negated: what the heads put is the same."""
     body["attention"][3][3] = "-1"
@@ -40,21 +31,14 @@ def negative_head(body):
         item[2] = "1"
 
 
-def rank_one(body):
-    """The kernel (1, 1, 1), two heads: no one can say from this that one head errs."""
-    body.update(out_channels=1, kernel=[1, 1, 1], error="0", thresholds=["0", "0"])
-    body["attention"][0] = ["1", "1", "1", "1"]
-
-
-def no_third_tap(body):
-    """F has rank 2: two heads have no bound above 0."""
-    body["kernel"][-1] = 0
-    body["thresholds"], body["error"] = ["3999999/1000000", "0"], "4"
-
-
-def zero_kernel(body):
-    body["kernel"], body["values"]["entries"] = [0] * 9, []
-    body["error"], body["thresholds"] = "0", ["0", "0"]
+# The kernel (1, 1, 1), two heads: no one can say from this that one head errs.
+rank_one = all_at_once(
+    update(out_channels=1, kernel=[1, 1, 1], error="0", thresholds=["0", "0"]),
+    put(["attention", 0], ["1"] * 4),
+)
+zero_kernel = all_at_once(
+    update(kernel=[0] * 9, error="0", thresholds=["0", "0"]), put(["values", "entries"], [])
+)
 
 
 def four_heads(body):
@@ -75,18 +59,13 @@ def layers_exchanged(body):
         target.reverse()
 
 
-def seen_from_the_middle(body):
-    """Nine tokens, seven heads: only the first and the last token leave seven keys free."""
-    body.update(tokens=9, heads=7, places=[[8, 0], [0, 2], [1, 2]])
-
-
 OTHERS = {
     "leak-above-one": build.two_layers(leak="3/2"),
     "offset-far-ahead-of-the-last": changed(build.exponentials(5), put(["places", 4], [4, 0])),
 }
 CHANGES = {
     "two_masks": {
-        "unread-is-read": far_unread,
+        "unread-is-read": update(unread=[0], tokens_per_side=[2]),
         "minor-singular": singular,
         "minor-sign": put(["determinant"], 2),
         "uniform-weight-missing": put(["attention", 0, 3], "0"),
@@ -96,7 +75,7 @@ CHANGES = {
         "kernel-of-another-layer": put(["kernel", 0], 2),
         "value-halved": put(["values", "entries", 0, 2], "1/4"),
         "value-missing": drop(["values", "entries", 2]),
-        "values-cancel-by-sign-only": opposite_values,
+        "values-cancel-by-sign-only": signs_turned,
         "values-by-lagrange": put(
             ["values"], {"family": "lagrange", "master": [1], "denominators": []}
         ),
@@ -113,9 +92,7 @@ CHANGES = {
         "positive-with-both-signs": put(["limit", "positive"], ["-1", "1", "-1"]),
         "positive-off-by-one": put(["limit", "positive"], ["1", "1", "2"]),
     },
-    "box_of_patches": {
-        "uniform-weight-negative": negative_head,
-    },
+    "box_of_patches": {"uniform-weight-negative": negative_head},
     "two_of_three": {
         "error-too-small": put(["error"], "4"),
         "error-too-large": put(["error"], "5000001/1000000"),
@@ -157,7 +134,8 @@ CHANGES = {
         "keys-beyond-the-line": put(["places", 2], [0, 3]),
         "line-too-short": put(["tokens"], 4),
         "heads-as-many-as-tokens-less-one": put(["heads"], 4),
-        "seen-from-the-middle": seen_from_the_middle,
+        # Seven heads: only the first and the last token leave seven keys free.
+        "seen-from-the-middle": update(tokens=9, heads=7, places=[[8, 0], [0, 2], [1, 2]]),
         "token-beyond-the-line": put(["places", 2], [0, 5]),
         "query-beyond-the-line": put(["places", 0], [5, 0]),
         "offset-ahead-of-the-last": put(["places", 2], [4, 0]),

@@ -5,6 +5,7 @@ would be accepted.
 """
 
 from itertools import product
+from math import prod
 
 import certificate_builder as build
 from certificate_cases import CASES, all_at_once, changed, put, swap, update
@@ -22,24 +23,21 @@ from kernel_cases import (
 from corpora.entry import named
 
 
-def one_tap(claim, size, patch=None):
+def one_tap(claim, size):
     """One channel, the kernel of ones: one head is necessary."""
     axes = len(size)
-    patch, number = patch or (1,) * axes, 1
-    for side in size:
-        number *= side
     row, column = [0] * (2 * axes + 2), [0] * axes
-    return lower_bound(claim, size, patch, (1, 1), [1] * number, [row], [column])
+    return lower_bound(claim, size, (1,) * axes, (1, 1), [1] * prod(size), [row], [column])
+
+
+def relabelled(name, claim):
+    return build.sealed(CASES[name] | {"claim": claim})
 
 
 def without_the_last(body):
     """A minor of one order less, for one head less."""
     del body["rows"][-1], body["columns"][-1]
     body["heads"] -= 1
-
-
-def one_axis_of_tiles():
-    return build.sealed(CASES["line_bound"] | {"claim": "S.tiles"})
 
 
 def tiles_in_a_wider_kernel(body):
@@ -76,9 +74,8 @@ def middles_of_tokens():
 
 def one_layer_that_copies(body):
     """Layer 1 passes on, and layer 2 has a head for each of the nine offsets."""
-    body["blocks"] = 1
+    body["blocks"], body["leak"] = 1, "0"
     body["first"] = {"ring": [[0, 0], [0, 0]], "targets": [[0, 0]], "maps": [["1"]]}
-    body["leak"] = "0"
     body["second"] = {
         "targets": [list(offset) for offset in product((-1, 0, 1), repeat=2)],
         "maps": [[head, 0, head, "1"] for head in range(9)],
@@ -87,9 +84,9 @@ def one_layer_that_copies(body):
 
 def uniform_head_alone(body):
     """One head that errs by all of the kernel, and by no more than it must."""
-    body.update(heads=1, attention=[["0", "0", "0", "1"]], error="14")
+    thresholds = ["8999999/1000000", "3999999/1000000", "999999/1000000"]
+    body.update(heads=1, attention=[["0", "0", "0", "1"]], error="14", thresholds=thresholds)
     body["values"]["entries"] = []
-    body["thresholds"] = ["8999999/1000000", "3999999/1000000", "999999/1000000"]
 
 
 def even_dimension():
@@ -108,6 +105,11 @@ def pixel_heads_of(size, claim="C20.lemma3"):
     return build.sealed(changed(CASES["pixel_heads"], change) | {"claim": claim})
 
 
+def in_the_limit(size, dimension, *heads):
+    """S.width, one channel in and out."""
+    return narrow_heads(size, (1, 1), dimension, "limit", *heads)
+
+
 def one_head_more(body):
     body["heads"].append(body["heads"][0])
     body["count"] += 1
@@ -120,6 +122,7 @@ def eight_of_nine(body):
     without_the_last(body)
 
 
+TWO = [(0, 0), (1, 1)]
 LONG = (1, 1, 1, 2)  # the minor of its three offsets with P = 2 is 1
 LACKING = {
     ("L21.theorem5", "image"): taps_to_channels("L21.theorem5", (9,)),
@@ -143,7 +146,7 @@ LACKING = {
     ("S.depth", "generic"): taps_to_channels("S.depth", (3, 3), count=8),
     ("S.depth", "several"): one_tap("S.depth", (3, 3)),
     ("S.depth", "wide"): one_tap("S.depth", (1, 1)),
-    ("S.tiles", "image"): one_axis_of_tiles(),
+    ("S.tiles", "image"): relabelled("line_bound", "S.tiles"),
     ("S.tiles", "square"): one_channel("S.tiles", (1, 1, 1), (2, 4)),
     ("S.tiles", "odd"): one_channel("S.tiles", LONG, (2, 2)),
     ("S.tiles", "tiles"): one_channel("S.tiles", (1, 1, 1), (2, 2)),
@@ -167,18 +170,10 @@ LACKING = {
     ("S.headdim", "odd"): even_dimension(),
     ("S.headdim", "narrow"): triangular(dimension=4),
     ("S.headdim", "narrow", "wider"): triangular(dimension=5),
-    ("S.width", "odd"): narrow_heads(
-        2, (1, 1), 2, "limit", (["0", "1"], [0, 1]), (["0", "0"], [0, 2])
-    ),
-    ("S.width", "wide"): narrow_heads(1, (1, 1), 2, "limit", (["0"], [0, 1]), (["0"], [2])),
-    ("S.width", "narrow"): narrow_heads(
-        3,
-        (1, 1),
-        3,
-        "limit",
-        (["1", "0", "0"], [0, 1, 2]),
-        (["0", "0", "1"], [0, 1, 2]),
-        (["0", "0", "0"], [0, 1, 2]),
+    ("S.width", "odd"): in_the_limit(2, 2, (["0", "1"], [0, 1]), (["0", "0"], [0, 2])),
+    ("S.width", "wide"): in_the_limit(1, 2, (["0"], [0, 1]), (["0"], [2])),
+    ("S.width", "narrow"): in_the_limit(
+        3, 3, *((list(w), [0, 1, 2]) for w in ("100", "001", "000"))
     ),
     ("S.width", "shared"): changed(CASES["places"], one_head_more),
     ("S.width", "shared", "seven"): changed(CASES["places"], all_at_once(*[one_head_more] * 2)),
@@ -191,17 +186,15 @@ LACKING = {
     ("C20.lemma3", "spanning"): pixel_heads_of(3),
     ("C20.alpha46", "float32"): build.saturation(45, -126),
     ("C20.padding", "image"): border("C20.padding", (3,), (5,), [(0,), (2,)]),
-    ("C20.padding", "odd"): border("C20.padding", (3, 2), (4, 4), [(0, 0), (1, 1)]),
-    ("C20.padding", "pixels"): border(
-        "C20.padding", (3, 3), (4, 4), [(0, 0), (1, 1)], patch=(2, 1)
-    ),
+    ("C20.padding", "odd"): border("C20.padding", (3, 2), (4, 4), TWO),
+    ("C20.padding", "pixels"): border("C20.padding", (3, 3), (4, 4), TWO, patch=(2, 1)),
     ("C20.theorem1", "image"): border("C20.theorem1", (3,), (5,), [(0,), (2,)]),
     ("C20.theorem1", "odd"): border("C20.theorem1", (2, 1), (4, 4), [(0, 0), (3, 0)]),
     ("C20.theorem1", "pixels"): border(
         "C20.theorem1", (3, 3), (4, 4), [(0, 0), (0, 1)], patch=(2, 2)
     ),
     ("L21.theorem1", "image"): border("L21.theorem1", (3,), (6,), [(0,), (1,)], patch=(2,)),
-    ("L21.theorem1", "odd"): border("L21.theorem1", (3, 2), (4, 4), [(0, 0), (1, 1)]),
+    ("L21.theorem1", "odd"): border("L21.theorem1", (3, 2), (4, 4), TWO),
     ("A19.equivariance", "several-nodes"): build.commutant((1,)),
     ("A19.equivariance", "unit-shifts"): build.commutant((3,), "torus", [[1]]),
     ("A19.equivariance", "commutant"): build.commutant((3,), "bare", [[1]]),
@@ -220,7 +213,7 @@ LACKING = {
         CASES["narrow_heads"], update(kernel_size=[1], kernel=[1, 4, 0, 2])
     ),
     **{
-        (claim, "wide"): border(claim, (1, 1), (4, 4), [(0, 0), (1, 1)])
+        (claim, "wide"): border(claim, (1, 1), (4, 4), TWO)
         for claim in ("C20.padding", "C20.theorem1", "L21.theorem1")
     },
 }
@@ -243,7 +236,7 @@ STRANGERS = {
     "A19.orders-orders": "A19.equivariance",
 }
 RELABELLED = {
-    f"{CASES[name]['claim']}-as-{claim}": build.sealed(CASES[name] | {"claim": claim})
+    f"{CASES[name]['claim']}-as-{claim}": relabelled(name, claim)
     for name, claim in STRANGERS.items()
 }
 CERTIFICATES = named(LACKING, RELABELLED)

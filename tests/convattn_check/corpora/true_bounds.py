@@ -7,6 +7,7 @@ from certificate_cases import CASES, changed, put, update
 from kernel_cases import (
     approximation,
     convolution,
+    dimensioned,
     kernel_heads,
     lower_bound,
     minor,
@@ -54,30 +55,18 @@ def double_eigenvalue(*thresholds):
     return changed(CASES["two_of_three"], change)
 
 
-def dimension_one(fields, regime, tokens, necessary, sufficient):
-    """S.headdim with d_H = 1."""
-    body = fields | {
-        "head_dimension": 1,
-        "regime": regime,
-        "tokens_per_side": tokens,
-        "necessary": necessary,
-        "sufficient": sufficient,
-    }
-    return build.certificate("S.headdim", "head_dimension", body)
-
-
 def one_far_map():
     """The taps (0, -2), …, (0, 2) of a row; one of those beside the middle is needed."""
     kernel = [n for tap in range(5) for n in ([1, 0, 0, -2] if tap == 2 else [0, 3, 0, 0])]
     fields = minor((1, 5), (1, 1), (2, 2), kernel, [[0, 0, 0, 0, 0, 1]], [[0, -2]])
-    return dimension_one(fields, "finite", [2, 3], 4, 12)
+    return dimensioned(fields, 1, "finite", [2, 3], 4, 12)
 
 
 def more_channels_in():
     """Two channels in, one out, patches of three; each tap but the middle reads one."""
     rows = [[0, 2, 1, 0], [2, 0, 1, 0]]
     fields = minor((3,), (3,), (2, 1), [0, 3, 1, 4, 0, 5], rows, [[-1], [1]])
-    return dimension_one(fields, "limit", [2], 5, 5)
+    return dimensioned(fields, 1, "limit", [2], 5, 5)
 
 
 def positive_places():
@@ -93,24 +82,19 @@ def positive_places():
     ]
 
 
+def two_outputs(size, kernel):
+    """S.content: two outputs, of which the first reads the first tap, and the second the last."""
+    taps = [[-((size - 1) // 2)], [size // 2]]
+    rows = [[0, 0, 0, 0], [0, 0, 0, 1]]
+    return lower_bound("S.content", (size,), (1,), (1, 2), kernel, rows, taps)
+
+
 LOWER = {
-    "content-two-heads": lower_bound(
-        "S.content", (2,), (1,), (1, 2), [1, 0, 0, 1], [[0, 0, 0, 0], [0, 0, 0, 1]], [[0], [1]]
-    ),
+    "content-two-heads": two_outputs(2, [1, 0, 0, 1]),
     "content-one-image-channel": one_channel("S.content", (1, 1, 1), (2,)),
-    "content-determinant-negative": lower_bound(
-        "S.content", (2,), (1,), (1, 2), [0, 1, 1, 0], [[0, 0, 0, 0], [0, 0, 0, 1]], [[0], [1]]
-    ),
+    "content-determinant-negative": two_outputs(2, [0, 1, 1, 0]),
     "content-largest-entries": taps_to_channels("S.content", (3,), scale=LARGEST),
-    "content-far-column": lower_bound(
-        "S.content",
-        (64,),
-        (1,),
-        (1, 2),
-        [1, 0] + [0] * 124 + [0, 1],
-        [[0, 0, 0, 0], [0, 0, 0, 1]],
-        [[-31], [32]],
-    ),
+    "content-far-column": two_outputs(64, [1, 0] + [0] * 124 + [0, 1]),
     "content-fewer-than-rank": taps_to_channels("S.content", (3, 3), count=2),
     "theorem5-two-channels": lower_bound(
         "L21.theorem5",
@@ -189,7 +173,7 @@ CHANGES = {
         "combination-scaled": put(["limit", "combination"], [f"1/{PRIME}", "0"]),
     },
     "mixed_sign": {
-        "positive-scaled": put(["limit", "positive"], [f"1/{PRIME}", "9", f"1/{PRIME}"]),
+        "positive-scaled": put(["limit", "positive"], [f"1/{PRIME}", "9", f"1/{PRIME}"])
     },
 }
 CERTIFICATES = altered(CHANGES) | named(LOWER, DIMENSION, NARROW, HEADS, NEAR, LAYERS, BARRIER)

@@ -9,16 +9,11 @@ LARGE = 2**521 - 1  # a prime
 MANY = 10**200
 
 
-def leaky(**sizes):
-    return build.leaky_equality(**sizes)
+leaky, powers, limit = build.leaky_equality, build.power_equality, build.limit_equality
 
 
-def powers(**sizes):
-    return build.power_equality(**sizes)
-
-
-def limit(claim, score, **sizes):
-    return build.limit_equality(claim, score, **sizes)
+def variant(kernel=(3, 3), **sizes):
+    return limit("L21.variants", "bias", kernel=kernel, **sizes)
 
 
 def far_form(body):
@@ -28,18 +23,8 @@ def far_form(body):
             row[-1] = (-1) ** number * 10**18
 
 
-def codes_far_apart(body):
-    body["attention"] |= {"codes": [10**18 - 3 * n for n in range(9)], "spare": -(10**18)}
-
-
-def corners_as_many_as_offsets(body):
-    body["attention"] |= {"corners": 6, "codes": [5, 4, 3, 2, 1, 0]}
-
-
-def corners_by_residue(body):
-    """The codes are far apart, of both signs; modulo 1009 they are 0 to 5."""
-    codes = [n + (-1) ** n * 1009 * 10**14 for n in range(6)]
-    body["attention"] |= {"corners": 1009, "codes": codes}
+def attention(**fields):
+    return lambda body: body["attention"].update(fields)
 
 
 def in_order(body):
@@ -58,11 +43,11 @@ POINTS = {
     "dp1-K1-base-below-one": powers(kernel=(1,), bases=["1/2"]),
     "dp2-K1": limit("S.dp2", "enumerated", kernel=(1,)),
     "dp2-K1x1-P2": limit("S.dp2", "enumerated", kernel=(1, 1), patch=(2, 2)),
-    "sharpness-K1": build.leaky_equality("S.sharpness", kernel=(1,)),
-    "sharpness-leak": build.leaky_equality("S.sharpness", kernel=(1, 1), leak=f"1/{LARGE}"),
-    "network-K1": build.leaky_equality("S.network", kernel=(1, 1), stride=(2, 2)),
+    "sharpness-K1": leaky("S.sharpness", kernel=(1,)),
+    "sharpness-leak": leaky("S.sharpness", kernel=(1, 1), leak=f"1/{LARGE}"),
+    "network-K1": leaky("S.network", kernel=(1, 1), stride=(2, 2)),
     "theorem6-K1-P1x64": limit("L21.theorem6", "bias", kernel=(1, 1), patch=(2, 16)),
-    "pad-K1x2": build.leaky_equality("S.pad", kernel=(1, 2)),
+    "pad-K1x2": leaky("S.pad", kernel=(1, 2)),
 }
 SIZES = {
     "lemma1-K1x3": limit("C20.lemma1", "given", kernel=(1, 3)),
@@ -92,39 +77,25 @@ SIZES = {
     "wo-K1x3-P1x2": limit("L21.wo", "bias", kernel=(1, 3), patch=(1, 2)),
     "absolute-K1x3": limit("L21.absolute", "absolute", kernel=(1, 3)),
     "absolute-K3x3-P1x5": limit("L21.absolute", "absolute", kernel=(3, 3), patch=(1, 5)),
-    "network-K1x3": build.leaky_equality("S.network", kernel=(1, 3)),
-    "pad-K2-P3": build.leaky_equality("S.pad", kernel=(2,), patch=(3,)),
+    "network-K1x3": leaky("S.network", kernel=(1, 3)),
+    "pad-K2-P3": leaky("S.pad", kernel=(2,), patch=(3,)),
 }
 STEPS = {
     "stride-64": limit("C20.stride", "quadratic", kernel=(1, 3), stride=(1, 64)),
     "stride-above-kernel": limit("C20.stride", "quadratic", kernel=(3, 1), stride=(5, 5)),
-    "stride-is-patch": limit(
-        "L21.variants", "bias", kernel=(3, 3), patch=(4, 4), stride=(4, 4), route="tokens"
-    ),
+    "stride-is-patch": variant(patch=(4, 4), stride=(4, 4), route="tokens"),
     "stride-empty-pattern": leaky(kernel=(3,), patch=(4,), stride=(4,), route="tokens"),
     "stride-one-tokens": leaky(kernel=(3,), patch=(2,), route="tokens"),
-    "stride-subsample-odd": limit(
-        "L21.variants", "bias", kernel=(3, 1), patch=(2, 2), stride=(3, 1)
-    ),
-    "stride-on-one-axis": limit(
-        "L21.variants", "bias", kernel=(3, 3), patch=(2, 6), stride=(1, 3), route="tokens"
-    ),
+    "stride-subsample-odd": variant(kernel=(3, 1), patch=(2, 2), stride=(3, 1)),
+    "stride-on-one-axis": variant(patch=(2, 6), stride=(1, 3), route="tokens"),
     "dilation-64": limit("C20.dilation", "quadratic", kernel=(1, 3), dilation=(1, 64)),
     "dilation-no-effect": leaky(kernel=(1,), dilation=(64,)),
     "dilation-skips-tokens": leaky(kernel=(3,), patch=(2,), dilation=(5,)),
     "dilation-is-patch": leaky(kernel=(3,), patch=(4,), dilation=(4,)),
     "dilation-even-kernel": leaky(kernel=(2,), dilation=(64,)),
     "dilation-beside-K1": limit("C20.dilation", "quadratic", kernel=(3, 1), dilation=(2, 3)),
-    "dilation-and-stride": limit(
-        "L21.variants",
-        "bias",
-        kernel=(3, 3),
-        patch=(2, 2),
-        dilation=(3, 1),
-        stride=(1, 2),
-        route="tokens",
-    ),
-    "network-strided": build.leaky_equality("S.network", kernel=(3, 1), stride=(7, 1)),
+    "dilation-and-stride": variant(patch=(2, 2), dilation=(3, 1), stride=(1, 2), route="tokens"),
+    "network-strided": leaky("S.network", kernel=(3, 1), stride=(7, 1)),
 }
 NUMBERS = {
     "leak-tiny": leaky(kernel=(3,), leak=f"1/{MANY}"),
@@ -138,7 +109,10 @@ NUMBERS = {
     "exponents-apart": powers(kernel=(2,), exponents=[0, 1, 64]),
     "exponents-in-no-order": powers(kernel=(3,), exponents=[4, 0, 9, 2]),
     "lagrange-large-bases": powers(kernel=(2,), bases=[10**30, 10**30 + 1], lagrange=True),
-    "codes-far-apart": changed(limit("S.dp2", "enumerated", kernel=(3, 3)), codes_far_apart),
+    "codes-far-apart": changed(
+        limit("S.dp2", "enumerated", kernel=(3, 3)),
+        attention(codes=[10**18 - 3 * n for n in range(9)], spare=-(10**18)),
+    ),
     "ring-one-sided": leaky(kernel=(2, 2), patch=(1, 3)),
     "uniform-head-first": changed(
         leaky(kernel=(1,)),
@@ -150,16 +124,15 @@ NUMBERS = {
     "exactly-by-given-score": limit("C20.lemma1", "given", kernel=(3, 5)),
 }
 CHANGES = {
-    "enumerated": {
-        "codes-negative": put(["attention", "codes"], [*range(-9, 0)]),
-    },
+    "enumerated": {"codes-negative": put(["attention", "codes"], [*range(-9, 0)])},
     "polygon": {
-        "corners-as-offsets": corners_as_many_as_offsets,
-        "corners-by-residue": corners_by_residue,
+        "corners-as-offsets": attention(corners=6, codes=[5, 4, 3, 2, 1, 0]),
+        # The codes are far apart, of both signs; modulo 1009 they are 0 to 5.
+        "corners-by-residue": attention(
+            corners=1009, codes=[n + (-1) ** n * 1009 * 10**14 for n in range(6)]
+        ),
     },
-    "absolute": {
-        "forms-last-column": far_form,
-    },
+    "absolute": {"forms-last-column": far_form},
     "wo": {
         "ring-wide": put(["ring"], [[4096, 1], [1, 4096]]),
         "heads-in-order": in_order,

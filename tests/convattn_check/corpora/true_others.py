@@ -30,12 +30,6 @@ def long_head(body):
     body["inclusion"] = [[[*row, "0"] for row in rows] for rows in body["inclusion"]]
 
 
-def other_tap(body):
-    """The tap 1 of the heads that attend to the nearest pixel: the mirror image of the tap -1."""
-    body["tap"] = 1
-    body["separator"] = ["0", "0", "0", "0", "1", "1", "0", "0", "-1"]
-
-
 def rank(inputs, dimension, outputs, entry=1):
     value = [[entry * int(i == j) for j in range(dimension)] for i in range(inputs)]
     output = [[entry * int(i == j) for j in range(outputs)] for i in range(dimension)]
@@ -64,26 +58,13 @@ def quadratic(alpha, terms, digits, axes=1, squares=1, times=None):
     return changed(CASES["quadratic_variation"], change)
 
 
-def even_commutant():
-    return build.commutant((2,), "torus", [[1], [-1]])
-
-
 def all_two(name):
     """The identity with every free index as small as may be."""
-    body = IDENTITIES[name]["body"]
-
-    def change(body):
-        for letter in free:
-            body["sizes"][letter] = 2
-        for letter, parts in products.items():
-            size = 1
-            for part in parts:
-                size *= body["sizes"][part]
-            body["sizes"][letter] = size
-
     products = PRODUCTS.get(name, {})
-    free = [letter for letter in body["sizes"] if letter not in products]
-    return changed(IDENTITIES[name], change)
+    sizes = {
+        letter: 2 ** len(products.get(letter, "-")) for letter in IDENTITIES[name]["body"]["sizes"]
+    }
+    return changed(IDENTITIES[name], update(sizes=sizes))
 
 
 PRODUCTS = {
@@ -102,9 +83,6 @@ SMALL = (
     "A19.transformer-output", "B19.sa2d-heads", "B19.msac-scales", "S.separable-separable",
     "S.separable-layer",
 )  # fmt: skip
-MAPS = {
-    "relative-denominators": CASES["relative_heads"],
-}
 RANKS = {
     "one-dimension": rank(1, 1, 3),
     "widest": rank(1, 1, 64),
@@ -137,7 +115,7 @@ COMMUTING = {
     "bare-9": build.commutant((9,)),
     "bare-1x2x1": build.commutant((1, 2, 1)),
     "bare-2x2x2": build.commutant((2, 2, 2)),
-    "torus-2": even_commutant(),
+    "torus-2": build.commutant((2,), "torus", [[1], [-1]]),
     "torus-1x3": build.commutant((1, 3), "torus"),
     "torus-3x3": build.commutant((3, 3), "torus"),
 }
@@ -150,6 +128,11 @@ VARIATION = {
     "bias-two-keys": build.bias_variation("3", 2, "20", "1/21"),
     "bias-most-keys": build.bias_variation("3", 4096, "20", "819/823"),
     "bias-small": build.bias_variation("1/1000", 9, "1001/1000", "8000/9001"),
+}
+TWO_TAPS = {
+    "E": grid([2], [[-1], [1]]),
+    "L": grid([2], [[-1], [1]], border="leaky", leak="1/3"),
+    "c": ["3/2"],
 }
 CHANGES = {
     "pixel_heads": {
@@ -168,7 +151,8 @@ CHANGES = {
         ),
     },
     "hard_heads": {
-        "tap-at-the-end": other_tap,
+        # Of heads that attend to the nearest pixel: the mirror image of the tap -1.
+        "tap-at-the-end": update(tap=1, separator=["0"] * 4 + ["1", "1", "0", "0", "-1"]),
     },
     "survives": {
         "survives-wide-bounds-of-e": update(e_lower="2", e_upper="11/4"),
@@ -208,9 +192,7 @@ CHANGES = {
             r=image(6, 4, 10),
         ),
     },
-    "B19.cross-seam": {
-        "seam-exchanged": of({}, l=image(4, 4, 8), r=image(0, 4, 8)),
-    },
+    "B19.cross-seam": {"seam-exchanged": of({}, l=image(4, 4, 8), r=image(0, 4, 8))},
     "B19.language-causal": {
         "filters-on-two-words": of(
             {"q": 2, "k": 2, "j": 2}, E=grid([2], [[-1], [0]]), F=grid([2], LINE)
@@ -233,24 +215,8 @@ CHANGES = {
         ),
     },
     "S.padding-constant_sums": {
-        "sums-of-one-pixel-kernel": of(
-            {"d": 2},
-            E=grid([2], [[-1], [1]]),
-            L=grid([2], [[-1], [1]], border="leaky", leak="1/3"),
-            W=["4", "4"],
-            t=["4"],
-            c=["3/2"],
-            f=["4"],
-        ),
-        "sums-of-weights-of-one": of(
-            {"d": 2},
-            E=grid([2], [[-1], [1]]),
-            L=grid([2], [[-1], [1]], border="leaky", leak="1/3"),
-            W=["1", "1"],
-            t=["1"],
-            c=["3/2"],
-            f=["1"],
-        ),
+        "sums-of-one-pixel-kernel": of({"d": 2}, **TWO_TAPS, W=["4", "4"], t=["4"], f=["4"]),
+        "sums-of-weights-of-one": of({"d": 2}, **TWO_TAPS, W=["1", "1"], t=["1"], f=["1"]),
     },
     "A19.grid-cuboid": {
         "cuboid-of-three-axes": of(
@@ -265,5 +231,6 @@ CHANGES = {
 
 SMALL_IDENTITIES = {f"{name}-all-two": all_two(name) for name in SMALL}
 CERTIFICATES = altered(CHANGES) | named(
-    MAPS, RANKS, WEIGHTS, BORDERS, COMMUTING, VARIATION, SMALL_IDENTITIES
+    {"relative-denominators": CASES["relative_heads"]},
+    *(RANKS, WEIGHTS, BORDERS, COMMUTING, VARIATION, SMALL_IDENTITIES),
 )

@@ -3,37 +3,17 @@
 from dataclasses import replace
 
 import jax.numpy as jnp
-from proofs.plants.changes import always, one_more, scaled
+from proofs.plants.changes import always, first, given, one_more, scaled, then, transposed
 
 from convattn_ledger.structures import ShiftBasis
 
-
-def one_term_short(original):
-    return lambda *args: tuple(factor[:-1] for factor in original(*args))
-
-
-def first_term_only(original):
-    return lambda a, b: original(a[:1], b[:1])
-
-
-def transposed(original):
-    return lambda matrix: original(matrix).T
-
-
-def reversed_parameters(original):
-    return lambda x, basis, theta, **kwargs: original(x, basis, theta[::-1], **kwargs)
-
-
-def mixed_entries(original):
-    return lambda x, basis, theta: original(x + x[:, ::-1], basis, theta)
-
-
-def other_numbering(original):
-    def changed(*args):
-        composed = original(*args)
-        return replace(composed, theta=composed.theta[::-1])
-
-    return changed
+one_term_short = then(lambda factors: tuple(factor[:-1] for factor in factors))
+first_term_only = given(lambda a, b: (a[:1], b[:1]))
+reversed_parameters = given(lambda x, basis, theta: (x, basis, theta[::-1]))
+mixed_entries = first(lambda x: x + x[:, ::-1])
+other_numbering = then(lambda composed: replace(composed, theta=composed.theta[::-1]))
+backwards = given(lambda grid, shifts: (grid, [-d for d in shifts]))
+inputs_in_half_precision = first(lambda x: x.astype(jnp.bfloat16).astype(x.dtype))
 
 
 def never_truncated(original):
@@ -44,10 +24,6 @@ def never_truncated(original):
     return changed
 
 
-def backwards(original):
-    return lambda grid, shifts: original(grid, [-d for d in shifts])
-
-
 def operator_doubled(original):
     def changed(*args, order):
         return original(*args, order=order) * (2 if order == "operator" else 1)
@@ -55,28 +31,18 @@ def operator_doubled(original):
     return changed
 
 
-def inputs_in_half_precision(original):
-    def changed(x, basis, theta, *, order):
-        return original(x.astype(jnp.bfloat16).astype(x.dtype), basis, theta, order=order)
-
-    return changed
-
-
-def a_product_more(original):
-    def changed(*args):
-        return {order: w._replace(products=w.products + 1) for order, w in original(*args).items()}
-
-    return changed
-
-
-def an_entry_more(original):
-    def changed(*args):
-        return {order: w._replace(entries=w.entries + 1) for order, w in original(*args).items()}
-
-    return changed
+def one_too_many(field):
+    """Of the work in each order: a product or an entry more."""
+    return then(
+        lambda works: {
+            order: work._replace(**{field: getattr(work, field) + 1})
+            for order, work in works.items()
+        }
+    )
 
 
 S = "ledger.structures"
+CONVOLUTION, UNIT = f"{S}.structured_convolution", [1, 0, 0, 0, 0, 0]
 RANK = "bounds.flattened_kernel.exact_rank"
 PLANTS = [
     ("mixed", "the terms of the proof", "rank_one_terms", one_term_short),
@@ -87,12 +53,7 @@ PLANTS = [
     ("prop1", "the inverse, exactly", f"{S}.inversion.transposed_inverse", transposed),
     ("prop1", "the inverse, exactly", f"{S}.inversion.invert_mixed_product", scaled(2)),
     ("prop1", "families that are no basis", f"{S}.inversion.dual_basis", always(0)),
-    (
-        "prop1",
-        "families that are no basis",
-        f"{S}.inversion.linear_relation",
-        always([1, 0, 0, 0, 0, 0]),
-    ),
+    ("prop1", "families that are no basis", f"{S}.inversion.linear_relation", always(UNIT)),
     ("prop1", "in floating point", "jax.numpy.linalg.inv", scaled(1 + 1e-4)),
     ("prop2", "the rule", f"{S}.structured_convolution", reversed_parameters),
     ("prop2", "the rule", f"{S}.structured_convolution", one_more),
@@ -110,13 +71,8 @@ PLANTS = [
     ("reductions", "counts and savings", "parameter_count", one_more),
     ("reductions", "free numbers", RANK, one_more),
     ("orders", "three orders, exactly", f"{S}.structured_convolution", operator_doubled),
-    (
-        "orders",
-        "three orders in four dtypes",
-        f"{S}.structured_convolution",
-        inputs_in_half_precision,
-    ),
-    ("orders", "products as XLA counts them", f"{S}.contraction_work", a_product_more),
-    ("orders", "products as XLA counts them", f"{S}.contraction_work", an_entry_more),
+    ("orders", "three orders in four dtypes", CONVOLUTION, inputs_in_half_precision),
+    ("orders", "products as XLA counts them", f"{S}.contraction_work", one_too_many("products")),
+    ("orders", "products as XLA counts them", f"{S}.contraction_work", one_too_many("entries")),
     ("orders", "clear choices", f"{S}.cheapest_order", always("basis_first")),
 ]

@@ -1,9 +1,29 @@
 """Planted errors for the claims of Andreoli on grids and graphs."""
 
 import numpy as np
-from proofs.plants.changes import always, turned_around
+from proofs.plants.changes import (
+    always,
+    first,
+    given,
+    replaced_by,
+    then,
+    turned_around,
+    with_options,
+)
+
+from convattn_ledger import structures
 
 # Changes.
+
+other_sign = given(lambda grid, shift: (grid, [-d for d in shift]))
+without_dilation = given(lambda grid, window, stride=None, dilation=1: (grid, window, stride))
+transposed = first(lambda adjacency: np.asarray(adjacency).T)
+one_way = first(np.triu)
+goes_round = with_options(torus=True)
+turned_back = then(lambda read: read._replace(kernel=np.flip(read.kernel, 0)))
+eigenvalue_of_one = with_options(largest_eigenvalue=1.0)
+the_laplacian = replaced_by(structures.laplacian_basis)
+the_gcn = replaced_by(structures.gcn_basis)
 
 
 def counted_from_zero(original):
@@ -17,28 +37,6 @@ def counted_from_zero(original):
         )
 
     return changed
-
-
-def other_sign(original):
-    return lambda grid, shift, **options: original(grid, [-d for d in shift], **options)
-
-
-def goes_round(original):
-    return lambda grid, shift, **options: original(grid, shift, torus=True)
-
-
-def with_option(**fixed):
-    return lambda original: lambda *args, **options: original(*args, **{**options, **fixed})
-
-
-def without_dilation(original):
-    return lambda grid, window, stride=None, dilation=1: original(grid, window, stride)
-
-
-def turned_back(original):
-    return lambda basis, theta: original(basis, theta)._replace(
-        kernel=np.flip(original(basis, theta).kernel, 0)
-    )
 
 
 def anything_is_a_kernel(original):
@@ -55,30 +53,9 @@ def the_other_boundary(original):
     return lambda grid, *, torus=False: original(grid, torus=not torus)
 
 
-def transposed(original):
-    return lambda adjacency, *args: original(np.asarray(adjacency).T, *args)
-
-
-def one_way(original):
-    return lambda adjacency, *args: original(np.triu(adjacency), *args)
-
-
-def backwards(original):
-    return lambda relations, sorts: original(
-        relations, [".".join(sort.split(".")[::-1]) for sort in sorts]
-    )
-
-
-def the_laplacian(original):
-    from convattn_ledger.structures import laplacian_basis
-
-    return laplacian_basis
-
-
-def the_gcn(original):
-    from convattn_ledger.structures import gcn_basis
-
-    return gcn_basis
+@given
+def backwards(relations, sorts):
+    return relations, [".".join(sort.split(".")[::-1]) for sort in sorts]
 
 
 S = "ledger.structures"
@@ -89,10 +66,10 @@ PLANTS = [
     ("grid", "the cuboid starts at ε + δ", f"{S}.cuboid_shifts", counted_from_zero),
     ("grid", "shifts are their matrices", M, other_sign),
     ("grid", "shifts are their matrices", M, goes_round),
-    ("grid", "δ is dilation", f"{S}.kernel_to_structure", with_option(dilation=1)),
-    ("grid", "δ is dilation", f"{S}.kernel_to_structure", with_option(stride=2)),
-    ("grid", "stride leaves the grid", f"{S}.kernel_to_structure", with_option(dilation=1)),
-    ("grid", "stride leaves the grid", f"{S}.kernel_to_structure", with_option(padding="VALID")),
+    ("grid", "δ is dilation", f"{S}.kernel_to_structure", with_options(dilation=1)),
+    ("grid", "δ is dilation", f"{S}.kernel_to_structure", with_options(stride=2)),
+    ("grid", "stride leaves the grid", f"{S}.kernel_to_structure", with_options(dilation=1)),
+    ("grid", "stride leaves the grid", f"{S}.kernel_to_structure", with_options(padding="VALID")),
     ("grid", "average pooling", f"{S}.pooling_basis", without_dilation),
     ("grid", "average pooling", f"{S}.window_basis", without_dilation),
     ("grid", "kernels there and back", f"{S}.structure_to_kernel", turned_back),
@@ -101,7 +78,7 @@ PLANTS = [
     ("equivariance", "n - m alone, and the span", "in_span", always(True)),
     ("equivariance", "equipollent pairs", M, other_sign),
     ("equivariance", "commutants of bare grids", "unit_matrices", the_other_boundary),
-    ("equivariance", "commutants of bare grids", "LINES", lambda original: ((1, 2),)),
+    ("equivariance", "commutants of bare grids", "LINES", replaced_by(((1, 2),))),
     ("equivariance", "commutants of tori", "unit_matrices", the_other_boundary),
     ("equivariance", "matrix units are products", M, goes_round),
     ("equivariance", "composites leave the class", M, goes_round),
@@ -112,7 +89,7 @@ PLANTS = [
     ("graph", "GCN is not the Laplacian", f"{S}.gcn_basis", the_laplacian),
     ("graph", "GCN is not the Laplacian", f"{S}.laplacian_basis", the_gcn),
     ("graph", "scipy's Laplacian", f"{S}.laplacian_basis", the_gcn),
-    ("graph", "Chebyshev polynomials", f"{S}.chebyshev_basis", with_option(largest_eigenvalue=1.0)),
+    ("graph", "Chebyshev polynomials", f"{S}.chebyshev_basis", eigenvalue_of_one),
     ("graph", "Chebyshev polynomials", "chebyshev_coefficients", turned_around),
     ("graph", "one class of polynomials", "chebyshev_coefficients", always([1])),
     ("graph", "powers count walks", f"{S}.power_basis", transposed),

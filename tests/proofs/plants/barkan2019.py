@@ -4,71 +4,44 @@ import math
 
 import jax.numpy as jnp
 import numpy as np
-from proofs.plants.changes import always, doubled_kernel, scaled, turned_kernel
+from proofs.plants.changes import (
+    always,
+    doubled_kernel,
+    first,
+    given,
+    scaled,
+    then,
+    turned_kernel,
+    with_options,
+)
+
+scores_turned = first(lambda scores: jnp.swapaxes(scores, -1, -2))
+# A bias that tells one key from the next.
+ramped = then(lambda scores: scores + jnp.arange(scores.shape[-1], dtype=scores.dtype))
+one_step = with_options(step=None)
+causal = with_options(causal=True)
+rolled = then(lambda filters: jnp.roll(filters, 1, axis=-3))
+moved_by_one = then(lambda images: np.roll(images, 1, axis=2))
+one_less = then(lambda reach: reach - 1)
+one_order = given(lambda width, sign: (width, 1))
 
 
 def with_bracket(bracket):
-    return lambda original: lambda image, weights, *args: original(image, weights, bracket)
+    return given(lambda image, weights, *args: (image, weights, bracket))
 
 
-def scores_turned(original):
-    return lambda scores, *args: original(jnp.swapaxes(scores, -1, -2), *args)
-
-
-def ramped(original):
-    """A bias that tells one key from the next."""
-
-    def changed(*args, **kwargs):
-        scores = original(*args, **kwargs)
-        return scores + jnp.arange(scores.shape[-1], dtype=scores.dtype)
-
-    return changed
-
-
-def symmetric_kernel(original):
-    def changed(images, kernel, **kwargs):
-        return original(images, sum(np.flip(kernel, axes) for axes in ((), 0, 1, (0, 1))), **kwargs)
-
-    return changed
-
-
-def one_step(original):
-    return lambda *args, **kwargs: original(*args, **{**kwargs, "step": None})
-
-
-def rolled(original):
-    return lambda filters, size: jnp.roll(original(filters, size), 1, axis=-3)
+@given
+def symmetric_kernel(images, kernel):
+    return images, sum(np.flip(kernel, axes) for axes in ((), 0, 1, (0, 1)))
 
 
 def all_scales(original):
     return lambda count: list(range(1, count + 1))
 
 
-def causal_is(value):
-    return lambda original: lambda run, causal, dilation=1: original(run, value, dilation)
-
-
-def causal_sequence(original):
-    return lambda parameters: original(parameters, causal=True)
-
-
-def moved_by_one(original):
-    return lambda *args: np.roll(original(*args), 1, axis=2)
-
-
-def one_less(original):
-    return lambda *args: original(*args) - 1
-
-
-def added_twice(original):
-    def changed(images, segment, how):
-        return original(images, 2 * segment if how == "add" else segment, how)
-
-    return changed
-
-
-def one_order(original):
-    return lambda width, sign: original(width, 1)
+@given
+def added_twice(images, segment, how):
+    return images, 2 * segment if how == "add" else segment, how
 
 
 DEFINITION_1 = "ledger.evidence.printed_filters.printed_convolution"
@@ -103,9 +76,9 @@ PLANTS = [
     ("msac", "MSAC is SAC", "sac.multiscale.embed", rolled),
     ("msac", "the range of the scales", "printed_range", all_scales),
     ("msac", "a cascade of two 3 × 3", "full_convolution", scaled(2)),
-    ("language", "no later word", "multiscale", causal_is(False)),
-    ("language", "a mask alone leaks", "multiscale", causal_is(True)),
-    ("language", "1 × m is one-dimensional", "sac.as_sequence", causal_sequence),
+    ("language", "no later word", "multiscale", with_options(causal=False)),
+    ("language", "a mask alone leaks", "multiscale", causal),
+    ("language", "1 × m is one-dimensional", "sac.as_sequence", causal),
     ("language", "regular if the bias is constant", f"{OPERATOR}.even_bias_scores", ramped),
     ("language", "pairs at the border", DEFINITION_1, scaled(2)),
     ("cross", "the seam", "joined_image", moved_by_one),

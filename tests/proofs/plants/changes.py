@@ -6,6 +6,26 @@ from typing import Any
 Change = Callable[[Any], Any]
 
 
+def then(change: Callable[[Any], Any]) -> Change:
+    """What the original returns is changed."""
+    return lambda original: lambda *args, **kwargs: change(original(*args, **kwargs))
+
+
+def given(change: Callable[..., Any]) -> Change:
+    """The original is given the arguments that `change` makes of those by position."""
+    return lambda original: lambda *args, **kwargs: original(*change(*args), **kwargs)
+
+
+def first(change: Callable[[Any], Any]) -> Change:
+    """The first argument is changed."""
+    return given(lambda argument, *others: (change(argument), *others))
+
+
+def with_options(**fixed: Any) -> Change:
+    """Arguments by name are these, whatever was asked for."""
+    return lambda original: lambda *args, **kwargs: original(*args, **{**kwargs, **fixed})
+
+
 def always(value: Any) -> Change:
     return lambda original: lambda *args, **kwargs: value
 
@@ -15,41 +35,30 @@ def replaced_by(value: Any) -> Change:
 
 
 def scaled(factor: Any) -> Change:
-    return lambda original: lambda *args, **kwargs: factor * original(*args, **kwargs)
+    return then(lambda result: factor * result)
 
 
-def one_more(original: Any) -> Any:
-    return lambda *args, **kwargs: original(*args, **kwargs) + 1
+one_more = then(lambda result: result + 1)
+one_fewer = then(lambda results: results[1:])
+transposed = then(lambda matrix: matrix.T)
+turned_around = then(lambda results: results[::-1])
+turned_kernel = first(lambda kernel: kernel[(slice(None, None, -1),) * (kernel.ndim - 2)])
+doubled_kernel = first(lambda kernel: 2 * kernel)
+last_map_lost = then(lambda blocks: [*blocks[:-1], 0 * blocks[-1]])
+# Of heads and their maps: the map of the uniform head, the last one, is zero.
+no_uniform_head = then(lambda result: (result[0], result[1].at[-1].set(0)))
 
 
-def turned_around(original: Any) -> Any:
-    return lambda *args, **kwargs: original(*args, **kwargs)[::-1]
+def with_ring(original: Any) -> Any:
+    """Of a layer: its ring of zeros, whatever border was asked for."""
+    return lambda layer, images, border="zeros": original(layer, images)
 
 
-def turned_kernel(original: Any) -> Any:
-    def changed(kernel: Any, *args: Any, **kwargs: Any) -> Any:
-        backwards = (slice(None, None, -1),) * (kernel.ndim - 2)
-        return original(kernel[backwards], *args, **kwargs)
+def full_rank(original: Any) -> Any:
+    """Of matrices, whose rank is said to be as large as may be."""
 
-    return changed
+    class Matrix(original):
+        def rank(self) -> int:
+            return min(self.nrows(), self.ncols())
 
-
-def doubled_kernel(original: Any) -> Any:
-    return lambda kernel, *args, **kwargs: original(2 * kernel, *args, **kwargs)
-
-
-def without(option: str) -> Change:
-    def change(original: Any) -> Any:
-        return lambda *args, **kwargs: original(*args, **{**kwargs, option: 1})
-
-    return change
-
-
-def no_uniform_head(original: Any) -> Any:
-    """The map of the uniform head, the last one, is zero."""
-
-    def changed(*args: Any) -> Any:
-        heads, blocks = original(*args)
-        return heads, blocks.at[-1].set(0)
-
-    return changed
+    return Matrix

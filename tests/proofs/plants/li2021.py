@@ -3,46 +3,35 @@
 import numpy as np
 from proofs.plants.changes import (
     always,
+    given,
     one_more,
     replaced_by,
     scaled,
+    then,
     turned_around,
     turned_kernel,
+    with_ring,
 )
 
-
-def with_ring(original):
-    return lambda layer, images, border="zeros": original(layer, images)
-
-
-def sign_ignored(original):
-    return lambda images, kernel, patch, sign=1: original(images, kernel, patch)
+sign_ignored = given(lambda images, kernel, patch, sign=1: (images, kernel, patch))
+wider = given(lambda size, patch: (size + 2, patch))
+negated_rows = then(lambda rows: [[-entry for entry in row] for row in rows])
 
 
-def wider(original):
-    return lambda size, patch: original(size + 2, patch)
+@then
+def one_square_lost(channels):
+    channels[..., 2] = channels[..., 0] ** 2
+    return channels
 
 
-def negated_rows(original):
-    return lambda *args: [[-entry for entry in row] for row in original(*args)]
+@then
+def one_tap_lost(kernel):
+    kernel[-1, -1] = 0
+    return kernel
 
 
-def one_square_lost(original):
-    def changed(rows, columns):
-        channels = original(rows, columns)
-        channels[..., 2] = channels[..., 0] ** 2
-        return channels
-
-    return changed
-
-
-def one_tap_lost(original):
-    def changed(*args):
-        kernel = original(*args)
-        kernel[-1, -1] = 0
-        return kernel
-
-    return changed
+def no_maps(original):
+    return lambda fields, targets, heads: np.full((8, 12, targets.shape[1]), np.nan)
 
 
 RUNS = "ledger.evidence.layer_runs"
@@ -50,7 +39,7 @@ CONVERT = f"{RUNS}.conv_to_attention"
 RANK = "bounds.flattened_kernel.exact_rank"
 CONVOLUTION = "ledger.evidence.exact_convolution"
 BLOCKS = "ledger.evidence.printed_output_map.output_blocks"
-FLOOR = "ledger.evidence.head_floor"
+FLOOR, ABSOLUTE = "ledger.evidence.head_floor", "ledger.certificates.equality.absolute_form"
 WEIGHT_ONE_TOO_FAR = (("float64", 53, (15, 16), (27, 28)),)
 DENOMINATOR_ONE_TOO_FAR = (("float64", 53, (14, 15), (28, 29)),)
 PLANTS = [
@@ -73,12 +62,7 @@ PLANTS = [
     ("variants", "stride and patches", "sampled_pixels", always([(0,)])),
     ("variants", "translation invariance is used", RANK, always(9)),
     ("variants", "locality is used", RANK, always(9)),
-    (
-        "absolute",
-        "the form is quadratic",
-        "ledger.certificates.equality.absolute_form",
-        negated_rows,
-    ),
+    ("absolute", "the form is quadratic", ABSOLUTE, negated_rows),
     ("absolute", "content that fills R^d", "score_conditions", scaled(0)),
     ("absolute", "content that fills R^d", RANK, one_more),
     ("absolute", "3 × 3 on pixels", "position_channels", one_square_lost),
@@ -95,19 +79,14 @@ PLANTS = [
     ("theorem6", "two patches a side", "offsets_at", always(frozenset({(0, 0)}))),
     ("theorem6", "one patch takes one head", CONVOLUTION, scaled(2)),
     ("theorem6", "eight of nine heads, K = 3, P = 2", f"{FLOOR}.output_blocks", turned_around),
-    (
-        "theorem6",
-        "eight of nine heads, K = 5, P = 2",
-        f"{FLOOR}.least_squares_maps",
-        lambda original: lambda fields, targets, heads: np.full((8, 12, targets.shape[1]), np.nan),
-    ),
+    ("theorem6", "eight of nine heads, K = 5, P = 2", f"{FLOOR}.least_squares_maps", no_maps),
     ("fewer", "two heads on pixels", "ledger.evidence.exact_convolution", scaled(2)),
     ("fewer", "pixels against patches", "bounds.flattened_kernel.exact_rank", one_more),
     ("fewer", "heads in both regimes", "said", always("fewer")),
     ("encodings", "T5's buckets", "FURTHEST", replaced_by(256)),
     ("encodings", "heads of T5", "BUCKETS", replaced_by(64)),
     ("encodings", "nine offsets", "BUCKETS", replaced_by(512)),
-    ("encodings", "sinusoids", "frequencies", lambda original: lambda: 2 * np.pi * np.ones(32)),
+    ("encodings", "sinusoids", "frequencies", always(2 * np.pi * np.ones(32))),
     ("encodings", "windows", "table_entry", lambda original: lambda at, n: at[..., 0] * n),
     ("limitations", "kernels that take fewer", "ledger.evidence.exact_convolution", scaled(2)),
     ("limitations", "two layers", "ledger.evidence.exact_convolution", scaled(2)),

@@ -1,12 +1,16 @@
 """Planted errors for S.blocks and S.gqa."""
 
 import numpy as np
-from proofs.plants.changes import one_more, scaled
+from proofs.plants.changes import given, one_more, scaled, then, with_options
 
-
-def no_residual_head(original):
-    """The residual connection is not counted."""
-    return lambda heads, residual=True: original(heads, False)
+# The residual connection is not counted.
+no_residual_head = given(lambda heads, residual=True: (heads, False))
+# Nothing is shared.
+a_value_map_each = given(lambda rng, groups, heads, width: (rng, groups * heads, 1, width))
+one_group_more = with_options(kv_groups=13)
+no_pseudoinverse = given(lambda numerator, denominator: (numerator, denominator + 1))
+# Groups read the numbers of one another.
+groups_swapped = then(lambda maps: (maps[0], maps[1][::-1]))
 
 
 def not_normalised(original):
@@ -14,48 +18,14 @@ def not_normalised(original):
     return original._replace(inverse=np.ones_like)
 
 
-def positions_left_out(original):
-    """The network adds no positions."""
-
-    def changed(*args):
-        apply, parameters = original(*args)
-        return lambda image, positions: apply(image, 0 * positions), parameters
-
-    return changed
+def with_positions(change):
+    """Of a network, made with its parameters: it adds other positions than those it is given."""
+    changed = given(lambda image, positions: (image, change(positions)))
+    return then(lambda made: (changed(made[0]), made[1]))
 
 
-def first_token_shifted(original):
-    """One token is not like the others."""
-
-    def changed(*args):
-        apply, parameters = original(*args)
-        return lambda image, positions: apply(image, positions.at[0, 0].add(1)), parameters
-
-    return changed
-
-
-def a_value_map_each(original):
-    """Nothing is shared."""
-    return lambda rng, groups, heads, width: original(rng, groups * heads, 1, width)
-
-
-def one_group_more(original):
-    return lambda *args, **kwargs: original(*args, **{**kwargs, "kv_groups": 13})
-
-
-def no_pseudoinverse(original):
-    return lambda numerator, denominator: original(numerator, denominator + 1)
-
-
-def groups_swapped(original):
-    """Groups read the numbers of one another."""
-
-    def changed(*args):
-        values, outputs = original(*args)
-        return values, outputs[::-1]
-
-    return changed
-
+positions_left_out = with_positions(lambda positions: 0 * positions)
+first_token_shifted = with_positions(lambda positions: positions.at[0, 0].add(1))
 
 PLANTS = [
     ("blocks", "exact ranks", "bound", no_residual_head),

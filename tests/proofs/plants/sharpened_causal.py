@@ -1,32 +1,16 @@
 """Planted errors for S.causal."""
 
-from proofs.plants.changes import one_more, scaled
+from proofs.plants.changes import always, given, one_more, scaled, then
 
-
-def equal_heads(original):
-    """As many of them as there are, and one is another."""
-    return lambda *args: [original(*args)[0]] * 2 + original(*args)[2:]
-
-
-def without_its_target(original):
-    """The head of the distance 0 is uniform."""
-    return lambda query, distance: original(query, distance or None)
-
-
-def next_tap(original):
-    """The heads of a tap are those of the next one."""
-    return lambda taps, tap, tokens: original(taps + 1, tap + 1, tokens)
-
-
-def score_of_one_length(original):
-    """M(9) at every query."""
-    return lambda encoding, number_of_keys: original(encoding, 9)
-
-
-def nothing_masked(original):
-    """Every query sees every key."""
-    return lambda *args: None
-
+# As many of them as there are, and one is another.
+equal_heads = then(lambda heads: [heads[0]] * 2 + heads[2:])
+# The head of the distance 0 is uniform.
+without_its_target = given(lambda query, distance: (query, distance or None))
+# The heads of a tap are those of the next one.
+next_tap = given(lambda taps, tap, tokens: (taps + 1, tap + 1, tokens))
+# M(9) at every query, and every query sees every key.
+score_of_one_length = given(lambda encoding, number_of_keys: (encoding, 9))
+nothing_masked = always(None)
 
 SCALE, MASK = "encodings.bias.BiasEncoding.scale", "operators.shifts.TokenGrid.mask"
 PLANTS = [

@@ -1,44 +1,22 @@
 """Planted errors for S.group and S.price."""
 
 import numpy as np
-from proofs.plants.changes import one_more, scaled, turned_kernel
+from proofs.plants.changes import one_more, scaled, then, turned_kernel, with_options
 from proofs.plants.sharpened_kernel import no_common_head, one_head_fewer
 
-
-def as_if_free(original):
-    """Every orbit has as many taps as the group has elements."""
-    return lambda size, group: [(d, max(m, 1)) for d, m in original(size, group)]
-
-
-def one_group_for_both(original):
-    return lambda size, **options: original(size, **{**options, "group": "p4"})
+# Every orbit has as many taps as the group has elements.
+as_if_free = then(lambda orbits: [(d, max(m, 1)) for d, m in orbits])
+one_group_for_both = with_options(group="p4")
+# The second head's map has the wrong sign, or the maps are those without neighbours.
+unbalanced = then(lambda result: (result[0], abs(result[1])))
+without_neighbours = then(lambda result: (result[0], result[1] / 2))
 
 
 def in_the_same_place(original):
     """The copies do not change places."""
-
-    def changed(outputs, order, mirror):
-        return np.flip(outputs, 2) if mirror else np.rot90(outputs, axes=(1, 2))
-
-    return changed
-
-
-def unbalanced(original):
-    """The second head's map has the wrong sign."""
-
-    def changed(*args):
-        weights, maps = original(*args)
-        return weights, abs(maps)
-
-    return changed
-
-
-def without_neighbours(original):
-    def changed(*args):
-        weights, maps = original(*args)
-        return weights, maps / 2
-
-    return changed
+    return lambda outputs, order, mirror: (
+        np.flip(outputs, 2) if mirror else np.rot90(outputs, axes=(1, 2))
+    )
 
 
 def no_epsilon(original):

@@ -3,114 +3,64 @@
 from fractions import Fraction
 
 import numpy as np
-from proofs.plants.changes import always, one_more, turned_kernel
+from proofs.plants.changes import (
+    always,
+    first,
+    given,
+    one_more,
+    replaced_by,
+    scaled,
+    then,
+    turned_kernel,
+)
 
-
-def falling_the_wrong_way(original):
-    """Rows that rise with δ: another matching has the lowest monomial."""
-    return lambda size, patch: [(-s, d) for s, d in original(size, patch)]
-
-
-def one_centre_too_far(original):
-    return lambda *args: [centre + 1 for centre in original(*args)]
-
-
-def one_window_missing(original):
-    return lambda size, patch, pairs: [original(size, patch, pairs)[0]] * pairs
+# Rows that rise with δ: another matching has the lowest monomial.
+falling_the_wrong_way = then(lambda rows: [(-s, d) for s, d in rows])
+one_centre_too_far = then(lambda centres: [centre + 1 for centre in centres])
+one_window_missing = then(lambda centres: centres[:1] * len(centres))
+maps_of_one_value = first(np.ones_like)
+units_on_the_diagonal = then(lambda units: [unit.T for unit in units])
+full_maps = then(lambda units: [np.ones_like(unit) for unit in units])
+lower_triangle = then(lambda kernel: kernel.swapaxes(-1, -2) + kernel)
+undilated = given(lambda kernels, patches, dilations: (kernels, patches, (1,) * len(patches)))
+as_of_generic = given(lambda *args: ((3, 3), (2, 2), (1, 1), 9))
+# The diverging parts are left out: nothing is left of M_1.
+ROUNDED = np.array([[Fraction(0), Fraction(1)], [Fraction(0), Fraction(0)]])
+rounded = then(lambda heads: [(weights, ROUNDED) for weights, _ in heads])
+rank_two = then(lambda heads: [(weights, unit + np.eye(2, dtype=int)) for weights, unit in heads])
 
 
 def wider_window(original):
     """Powers of two at all taps: a window that reaches beyond its offsets, and all are alike."""
-
-    def changed(size, patch, centre):
-        return original(size, patch, 0) + 1
-
-    return changed
+    return lambda size, patch, centre: original(size, patch, 0) + 1
 
 
-def no_shifts(original):
-    return lambda side, m: {(0, 0)}
+@then
+def last_offset_lost(kernel):
+    kernel[-2:] = 0  # all that the last offset reads
+    return kernel
 
 
-def last_offset_lost(original):
-    def changed(*args):
-        kernel = original(*args)
-        kernel[-2:] = 0  # all that the last offset reads
-        return kernel
-
-    return changed
+@then
+def centre_alone(kernel):
+    kernel[0] = 0
+    return kernel
 
 
-def maps_of_one_value(original):
-    return lambda kernel, patch: original(np.ones_like(kernel), patch)
+@then
+def negative_weights(heads):
+    return [({at: -weight for at, weight in weights.items()}, unit) for weights, unit in heads]
 
 
-def units_on_the_diagonal(original):
-    return lambda channels: [unit.T for unit in original(channels)]
-
-
-def full_maps(original):
-    return lambda channels: [unit + 1 - unit for unit in original(channels)]
-
-
-def lower_triangle(original):
-    def changed(*args, **kwargs):
-        return original(*args, **kwargs).swapaxes(-1, -2) + original(*args, **kwargs)
-
-    return changed
-
-
-def centre_alone(original):
-    def changed(*args, **kwargs):
-        kernel = original(*args, **kwargs)
-        kernel[0] = 0
-        return kernel
-
-    return changed
-
-
-def rounded(original):
-    """The diverging parts are left out: nothing is left of M_1."""
-    return lambda scale: [
-        (weights, np.array([[Fraction(0), Fraction(1)], [Fraction(0), Fraction(0)]]))
-        for weights, _ in original(scale)
-    ]
-
-
-def rank_two(original):
-    return lambda scale: [
-        (weights, unit + np.eye(2, dtype=int)) for weights, unit in original(scale)
-    ]
-
-
-def negative_weights(original):
-    return lambda scale: [
-        ({offset: -weight for offset, weight in weights.items()}, unit)
-        for weights, unit in original(scale)
-    ]
-
-
-def full_rank(original):
-    return lambda *args: original((3, 3), (2, 2), (1, 1), 9)
-
-
-def undilated(original):
-    return lambda kernels, patches, dilations: original(kernels, patches, (1,) * len(patches))
-
-
-def one_tap_twice(original):
+@then
+def one_tap_twice(kernels):
     """The last kernel has the first one's tap, so the last tap has none."""
-
-    def changed(size):
-        kernels = original(size)
-        kernels[-1] = kernels[0]
-        return kernels
-
-    return changed
+    kernels[-1] = kernels[0]
+    return kernels
 
 
-GENERIC = "bounds.generic_rank.generic_rank"
-WIDTH = "bounds.head_width"
+GENERIC, WIDTH = "bounds.generic_rank.generic_rank", "bounds.head_width"
+TRIANGULAR = "ledger.certificates.head_dimension.triangular_kernel"
 ROWS = "four of five heads on rows of images, K = 9, P = 2"
 PLANTS = [
     ("heads", "ranks of generic kernels", "predicted", one_more),
@@ -119,42 +69,22 @@ PLANTS = [
     ("heads", "windows", "window_centres", one_centre_too_far),
     ("heads", "windows", "window_centres", one_window_missing),
     ("heads", "windows", "window_kernel", wider_window),
-    ("heads", "tokens a side", "offsets_of", no_shifts),
-    ("heads", "dilation and unlike axes", GENERIC, full_rank),
+    ("heads", "tokens a side", "offsets_of", always({(0, 0)})),
+    ("heads", "dilation and unlike axes", GENERIC, as_of_generic),
     ("heads", "even, rectangular and dilated sizes", "flattened_axes", undilated),
-    ("heads", "even, rectangular and dilated sizes", GENERIC, full_rank),
-    (
-        "heads",
-        "zeros that keep the rank down",
-        "bounds.term_rank.term_rank",
-        lambda original: lambda columns: len(columns),
-    ),
+    ("heads", "even, rectangular and dilated sizes", GENERIC, as_of_generic),
+    ("heads", "zeros that keep the rank down", "bounds.term_rank.term_rank", replaced_by(len)),
     ("heads", "one pattern for all kernels", "one_tap_kernels", one_tap_twice),
     ("heads", ROWS, "copying_line", last_offset_lost),
     ("heads", ROWS, "ledger.evidence.layer_runs.conv_to_attention", turned_kernel),
-    (
-        "heads",
-        ROWS,
-        "ledger.evidence.head_floor.floor_below",
-        lambda original: lambda *args: 10**6 * original(*args),
-    ),
+    ("heads", ROWS, "ledger.evidence.head_floor.floor_below", scaled(10**6)),
     ("headdim", "ranks of the maps", "maps", maps_of_one_value),
     ("headdim", "ranks of the maps", f"{WIDTH}.map_widths", always([1])),
     ("headdim", "the other matricisations", f"{WIDTH}.matricisation_ranks", always((99, 1))),
     ("headdim", "nine heads of dimension one", "unit_maps", units_on_the_diagonal),
     ("headdim", "nine heads of dimension one", "unit_maps", full_maps),
-    (
-        "headdim",
-        "substitution",
-        "ledger.certificates.head_dimension.triangular_kernel",
-        lower_triangle,
-    ),
-    (
-        "headdim",
-        "substitution",
-        "ledger.certificates.head_dimension.triangular_kernel",
-        centre_alone,
-    ),
+    ("headdim", "substitution", TRIANGULAR, lower_triangle),
+    ("headdim", "substitution", TRIANGULAR, centre_alone),
     ("headdim", "balanced kernels", "balanced_kernel", lambda original: lambda drawn: drawn),
     ("headdim", "balanced kernels", f"{WIDTH}.balanced_ranks", always((2, 99))),
     ("headdim", "diverging value maps", "two_for_three", rounded),

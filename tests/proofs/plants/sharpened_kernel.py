@@ -2,89 +2,56 @@
 
 from dataclasses import replace
 
-from proofs.plants.changes import always, doubled_kernel, scaled, turned_kernel
+from proofs.plants.changes import (
+    always,
+    doubled_kernel,
+    given,
+    replaced_by,
+    scaled,
+    then,
+    turned_kernel,
+)
 
 from convattn.bounds.layer_distance import Enclosure
 from convattn_ledger.evidence.shared_map import spans_hold
 
+one_head_fewer = then(lambda heads: replace(heads, exact=heads.rank))
+half_as_far = then(lambda error: Enclosure(error.lower / 2, error.upper / 2))
+# The weights are those of the basis, negative ones too.
+no_shift = then(lambda result: (result[0] - result[0][-1], result[1]))
+always_sobel = given(lambda name: ("sobel",))
+# No candidates but the singular vectors.
+first_alone = then(lambda candidates: [next(candidates)])
+never_in_values = given(lambda positions, maps, query, in_values: (positions, maps, query, False))
+printed_condition = replaced_by(spans_hold)
+other_signs = given(lambda weights, coefficients, *args: (weights, -coefficients, *args))
 
-def no_common_head(original):
+
+@then
+def no_common_head(result):
     """The common head does not take back what the shift added."""
-
-    def changed(basis):
-        weights, coefficients = original(basis)
-        coefficients[-1] *= 0
-        return weights, coefficients
-
-    return changed
+    weights, coefficients = result
+    coefficients[-1] *= 0
+    return weights, coefficients
 
 
-def no_shift(original):
-    """The weights are those of the basis, negative ones too."""
-
-    def changed(basis):
-        weights, coefficients = original(basis)
-        return weights - weights[-1], coefficients
-
-    return changed
-
-
-def one_head_fewer(original):
-    def changed(*args):
-        heads = original(*args)
-        return replace(heads, exact=heads.rank)
-
-    return changed
-
-
-def other_alternative(original):
+@then
+def other_alternative(heads):
     """Where there is z it is said to be all ones."""
-
-    def changed(*args):
-        heads = original(*args)
-        if heads.positive is None:
-            return heads
-        return replace(heads, positive=(1,) * len(heads.positive))
-
-    return changed
-
-
-def always_sobel(original):
-    return lambda name: original("sobel")
-
-
-def half_as_far(original):
-    def changed(*args):
-        error = original(*args)
-        return Enclosure(error.lower / 2, error.upper / 2)
-
-    return changed
+    if heads.positive is None:
+        return heads
+    return replace(heads, positive=(1,) * len(heads.positive))
 
 
 def no_content(original):
     return lambda layer, *args: layer
 
 
-def never_in_values(original):
-    return lambda positions, maps, query, in_values: original(positions, maps, query, False)
-
-
-def printed_condition(original):
-    return spans_hold
-
-
-def first_alone(original):
-    """No candidates but the singular vectors."""
-    return lambda *args: [next(original(*args))]
-
-
-def other_signs(original):
-    return lambda weights, coefficients, *args: original(weights, -coefficients, *args)
-
-
 HEADS = "bounds.kernel_heads.count_heads_of_kernel"
 MIXTURES = "constructions.given_kernel.mixture_heads"
-LAYER = "given_kernel_layer"
+LAYER, MIXTURE = "given_kernel_layer", "constructions.given_kernel.mixture_layer"
+LEAST_EIGENVALUE = "ledger.evidence.least_eigenvalue.least_eigenvalue"
+FLOOR = "ledger.evidence.head_floor.floor_below"
 APPROXIMATION = "bounds.approximation"
 PLANTS = [
     ("kernel", "layers in fractions", MIXTURES, no_common_head),
@@ -102,31 +69,16 @@ PLANTS = [
     ("approx", "known singular values", f"{APPROXIMATION}.squared_distance", half_as_far),
     ("approx", "known singular values", f"{APPROXIMATION}.candidates", first_alone),
     ("approx", "errors on images", f"{APPROXIMATION}.approximate_conv", doubled_kernel),
-    (
-        "approx",
-        "errors on images",
-        "ledger.evidence.least_eigenvalue.least_eigenvalue",
-        scaled(1e6),
-    ),
+    ("approx", "errors on images", LEAST_EIGENVALUE, scaled(1e6)),
     ("content", "one-hot layers with content", "derivative_at", scaled(2)),
     ("content", "one-hot layers with content", "add_content", no_content),
     ("content", "arbitrary attention", "exact_convolution", scaled(2)),
     ("content", "arbitrary attention", "rational_rank", always(2)),
     ("content", "positions in the values", "derivative_with_positions", never_in_values),
     ("content", "derivative on pieces of images", "derivative_at", scaled(2)),
-    (
-        "content",
-        "derivative on pieces of images",
-        "ledger.evidence.head_floor.floor_below",
-        scaled(1e9),
-    ),
+    ("content", "derivative on pieces of images", FLOOR, scaled(1e9)),
     ("lemma3", "C20's counterexamples", "shared_map_exists", printed_condition),
     ("lemma3", "patches and pixels", "shared_map_exists", printed_condition),
     ("lemma3", "patches and pixels", "exact_convolution", scaled(2)),
-    (
-        "lemma3",
-        "random mixtures on images",
-        "constructions.given_kernel.mixture_layer",
-        other_signs,
-    ),
+    ("lemma3", "random mixtures on images", MIXTURE, other_signs),
 ]

@@ -4,7 +4,18 @@ from fractions import Fraction
 
 import jax
 from flint import arb
-from proofs.plants.changes import no_uniform_head, replaced_by, scaled
+from proofs.plants.changes import (
+    always,
+    given,
+    no_uniform_head,
+    replaced_by,
+    scaled,
+    then,
+)
+
+# Right weights, which pass nothing back.
+heads_that_do_not_learn = then(jax.lax.stop_gradient)
+keys_not_counted = given(lambda tap, far, pole, keys: (tap, far, pole, keys % 2))
 
 
 def one_among_them(original):
@@ -15,23 +26,10 @@ def one_twice(original):
     return lambda count: [original(1)[0], *original(count - 1)]
 
 
-def never_refused(original):
-    return lambda *args: None
-
-
-def uniform_head_twice(original):
+@then
+def uniform_head_twice(weights):
     """The mean no longer cancels."""
-
-    def changed(*args):
-        weights = original(*args)
-        return weights._replace(everywhere=weights.everywhere.at[-1].multiply(2))
-
-    return changed
-
-
-def heads_that_do_not_learn(original):
-    """Right weights, which pass nothing back."""
-    return lambda *args: jax.lax.stop_gradient(original(*args))
+    return weights._replace(everywhere=weights.everywhere.at[-1].multiply(2))
 
 
 def neighbour_alone(original):
@@ -44,22 +42,14 @@ def leads_of_neighbours(original):
     return lambda points, count: original(points[:, :count] if count > 1 else points, count)
 
 
-def keys_not_counted(original):
-    return lambda tap, far, pole, keys: original(tap, far, pole, keys % 2)
-
-
-def pinched(original):
+@then
+def pinched(corners):
     """The second corner is nearer to the first one."""
-
-    def changed(count):
-        corners = original(count)
-        corners[1:2] = (corners[1:2] + corners[:1]) / 2
-        return corners
-
-    return changed
+    corners[1:2] = (corners[1:2] + corners[:1]) / 2
+    return corners
 
 
-REGIMES = "constructions.table"
+REGIMES, CONDITIONING = "constructions.table", "conditioning and refusals"
 SHIFT = "fast.shift.back_end.offset_weights"
 ONE_TOO_FAR = (("bfloat16", 8, 17),)
 ONE_TOO_FEW = (("float16", 11, 45),)
@@ -71,13 +61,8 @@ PLANTS = [
     ("dp1", "the layer in fractions", "bases", one_among_them),
     ("dp1", "the layer in fractions", "bases", one_twice),
     ("dp1", "no one-hot head", "middle_weight", scaled(2)),
-    ("dp1", "conditioning and refusals", "constructions.scalar.rounding_amplification", scaled(2)),
-    (
-        "dp1",
-        "conditioning and refusals",
-        "constructions.scalar.refuse_ill_conditioned",
-        never_refused,
-    ),
+    ("dp1", CONDITIONING, "constructions.scalar.rounding_amplification", scaled(2)),
+    ("dp1", CONDITIONING, "constructions.scalar.refuse_ill_conditioned", always(None)),
     ("dp2", "distance to hard attention", "head_distance", scaled(0)),
     ("dp2", "distance to hard attention", "head_distance", scaled(2)),
     ("dp2", "scores of the features", "feature_scores", scaled(2)),

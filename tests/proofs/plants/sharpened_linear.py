@@ -1,58 +1,31 @@
 """Planted errors for S.linear and S.continuation."""
 
 import numpy as np
-from proofs.plants.changes import always, scaled
+from proofs.plants.changes import always, given, scaled, then
+
+# The register adds new tokens to old ones.
+never_cleared = then(
+    lambda parts: (0 * parts[0] + np.eye(parts[0].shape[1], dtype=int), *parts[1:])
+)
+without_content = given(lambda parts, slopes, tokens: (parts, [0 * s for s in slopes], tokens))
+one_head_twice = then(lambda rows: [[row[0], *row[:-1]] for row in rows])
+twice_the_error = then(lambda result: (2 * result[0], result[1]))
+sharper = given(lambda period, amplitude: (period, amplitude + 1e-5))
 
 
-def never_cleared(original):
-    """The register adds new tokens to old ones."""
-
-    def changed(*args):
-        step, write, read = original(*args)
-        return step * 0 + np.eye(step.shape[1], dtype=int), write, read
-
-    return changed
-
-
-def nothing_dropped(original):
+@then
+def nothing_dropped(parts):
     """The state goes round in place of out."""
-
-    def changed(taps):
-        step, write, read = original(taps)
-        return [[*row[:-1], row[-1] + 1] for row in step], write, read
-
-    return changed
+    step, write, read = parts
+    return [[*row[:-1], row[-1] + 1] for row in step], write, read
 
 
-def early_rows_empty(original):
+@then
+def early_rows_empty(parts):
     """The first outputs read nothing."""
-
-    def changed(taps, tokens):
-        phi, psi = original(taps, tokens)
-        phi[0] = 0
-        return phi, psi
-
-    return changed
-
-
-def without_content(original):
-    return lambda parts, slopes, tokens: original(parts, [0 * slope for slope in slopes], tokens)
-
-
-def one_head_twice(original):
-    return lambda *args: [[row[0], *row[:-1]] for row in original(*args)]
-
-
-def twice_the_error(original):
-    def changed(*args):
-        bound, best = original(*args)
-        return 2 * bound, best
-
-    return changed
-
-
-def sharper(original):
-    return lambda period, amplitude: original(period, amplitude + 1e-5)
+    phi, psi = parts
+    phi[0] = 0
+    return phi, psi
 
 
 PLANTS = [

@@ -1,6 +1,6 @@
 """Planted errors for S.overlap."""
 
-from proofs.plants.changes import one_more
+from proofs.plants.changes import one_fewer, one_more, then
 
 
 def not_perturbed(original):
@@ -16,19 +16,10 @@ def not_perturbed(original):
     return changed
 
 
-def one_map_lost(original):
-    """A head is forgotten."""
-    return lambda *args: original(*args)[1:]
-
-
-def one_less(original):
-    return lambda matrix: original(matrix) - 1
-
-
 PLANTS = [
     ("overlap", "exact heads", "number_of_heads", one_more),
     ("overlap", "exact heads", "head_maps", not_perturbed),
-    ("overlap", "exact heads", "head_maps", one_map_lost),
+    ("overlap", "exact heads", "head_maps", one_fewer),
     ("overlap", "heads of width 64", "number_of_heads", one_more),
-    ("overlap", "heads of width 64", "rank_modulo", one_less),
+    ("overlap", "heads of width 64", "rank_modulo", then(lambda rank: rank - 1)),
 ]

@@ -3,36 +3,39 @@
 from dataclasses import replace
 
 import numpy as np
-from proofs.plants.changes import replaced_by
+from proofs.plants.changes import always, replaced_by, scaled
 
 from convattn.compile.parameters import CLASS, GRID
 
 
-def head_turned(original):
+def of_offsets(change):
+    """Of queries and keys: the queries that read at an offset are changed."""
+
+    def planted(original):
+        def changed(self, reading):
+            query, key = original(self, reading)
+            if reading.kind == "offset":
+                change(self, reading, query)
+            return query, key
+
+        return changed
+
+    return planted
+
+
+@of_offsets
+def head_turned(builder, reading, query):
     """By one token more on the first axis."""
-
-    def changed(self, reading):
-        query, key = original(self, reading)
-        if reading.kind == "offset":
-            angle = self.plan.steps(reading.code)[0]
-            turn = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
-            query[:2] = np.array(turn) @ query[:2]
-        return query, key
-
-    return changed
+    angle = builder.plan.steps(reading.code)[0]
+    turn = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
+    query[:2] = np.array(turn) @ query[:2]
 
 
-def class_token_that_leaks(original):
+@of_offsets
+def class_token_that_leaks(builder, reading, query):
     """It scores as much as the target."""
-
-    def changed(self, reading):
-        query, key = original(self, reading)
-        if reading.kind == "offset":
-            kappa = 2 * self.constants.sharpness / self.plan.gap(reading.code)
-            query[4] = kappa * 2 * self.read(np.array([GRID, CLASS])).sum(axis=0)
-        return query, key
-
-    return changed
+    kappa = 2 * builder.constants.sharpness / builder.plan.gap(reading.code)
+    query[4] = kappa * 2 * builder.read(np.array([GRID, CLASS])).sum(axis=0)
 
 
 def pair_broken(original):
@@ -58,26 +61,17 @@ def no_division(original):
     return lambda held, name, tokens, epsilon: tokens * held[f"{name}.weight"]
 
 
-def no_deviation(original):
-    """LayerNorm's factor is taken for constant."""
-    return lambda *args: 0 * original(*args)
-
-
-def half(original):
-    return original / 2
-
-
-BUILDER = "compile.parameters.Builder"
+BUILDER, BOUND, EACH = "compile.parameters.Builder", "compile.bound", "each error alone"
 PLANTS = [
-    ("vit", "GELU", "compile.scalar.GELU_DEVIATION", half),
+    ("vit", "GELU", "compile.scalar.GELU_DEVIATION", lambda deviation: deviation / 2),
     ("vit", "addressing", f"{BUILDER}.scores", head_turned),
     ("vit", "addressing", f"{BUILDER}.scores", class_token_that_leaks),
     ("vit", "whole runs", f"{BUILDER}.written", pair_broken),
     ("vit", "whole runs", f"{BUILDER}.scores", head_turned),
     ("vit", "whole runs", f"{BUILDER}.scores", class_token_that_leaks),
-    ("vit", "each error alone", f"{BUILDER}.__init__", epsilon_forgotten),
-    ("vit", "each error alone", "compile.bound.GELU_DEVIATION", replaced_by(0.0)),
-    ("vit", "each error alone", "compile.bound._Run._leak", replaced_by(lambda *args: 0.0)),
-    ("vit", "each error alone", "compile.bound._Run.deviation", no_deviation),
+    ("vit", EACH, f"{BUILDER}.__init__", epsilon_forgotten),
+    ("vit", EACH, f"{BOUND}.GELU_DEVIATION", replaced_by(0.0)),
+    ("vit", EACH, f"{BOUND}._Run._leak", always(0.0)),
+    ("vit", EACH, f"{BOUND}._Run.deviation", scaled(0)),  # LayerNorm's factor taken for constant
     ("vit", "never exact", "compile.stock._norm", no_division),
 ]

@@ -3,7 +3,15 @@
 from dataclasses import replace
 
 import numpy as np
-from proofs.plants.changes import turned_kernel
+from proofs.plants.changes import always, first, given, then, turned_kernel
+
+# ε is taken too large by a factor of four.
+coarse = given(lambda supports, centre, width, epsilon: (supports, centre, width, 4 * epsilon))
+# X = Y commute.
+alike = given(lambda kernel, patch, x, y: (kernel, patch, x, x))
+# Outer taps of unlike signs: a weight is negative.
+other_sign = first(lambda w: (-w[0], *w[1:]))
+too_low = given(lambda matrix, rank, spare: (matrix, rank - 1, spare))
 
 
 def heads_alike(original):
@@ -18,45 +26,20 @@ def heads_alike(original):
     return changed
 
 
-def coarse(original):
-    """ε is taken too large by a factor of four."""
-    return lambda supports, centre, width, epsilon: original(supports, centre, width, 4 * epsilon)
-
-
-def one_head_twice(original):
+@then
+def one_head_twice(heads):
     """The last head is given once more."""
-
-    def changed(*args):
-        heads = original(*args)
-        last = [
-            np.concatenate([part, 0 * part[-1:]])
-            for part in (heads.weights, heads.coordinates, heads.coefficients)
-        ]
-        return replace(heads, **dict(zip(vars(heads), last, strict=True)))
-
-    return changed
+    parts = (heads.weights, heads.coordinates, heads.coefficients)
+    last = [np.concatenate([part, 0 * part[-1:]]) for part in parts]
+    return replace(heads, **dict(zip(vars(heads), last, strict=True)))
 
 
-def one_place_lost(original):
+@then
+def one_place_lost(heads):
     """A head forgets its first coordinate."""
-
-    def changed(*args):
-        heads = original(*args)
-        coefficients = heads.coefficients.copy()
-        coefficients[0, 0] = 0
-        return replace(heads, coefficients=coefficients)
-
-    return changed
-
-
-def alike(original):
-    """X = Y commute."""
-    return lambda kernel, patch, x, y: original(kernel, patch, x, x)
-
-
-def other_sign(original):
-    """Outer taps of unlike signs: a weight is negative."""
-    return lambda w: original((-w[0], *w[1:]))
+    coefficients = heads.coefficients.copy()
+    coefficients[0, 0] = 0
+    return replace(heads, coefficients=coefficients)
 
 
 IMAGES = "K = 3, P = 16, d_H = 64, {}, {}".format
@@ -69,14 +52,9 @@ PLANTS = [
     ("width", "places", "limit_layout", one_place_lost),
     ("width", "commutators", "commutator_rank", alike),
     ("width", "mixed coordinates", "three_heads", other_sign),
-    ("width", "mixed coordinates", "limit_heads", lambda original: lambda *args: 3),
+    ("width", "mixed coordinates", "limit_heads", always(3)),
     ("width", "maps of any shape", "small_terms", lambda original: lambda *args: args[0]),
-    (
-        "width",
-        "maps of any shape",
-        "small_terms",
-        lambda original: lambda matrix, rank, spare: original(matrix, rank - 1, spare),
-    ),
+    ("width", "maps of any shape", "small_terms", too_low),
     ("width", IMAGES("exactly", "float64"), "conv_to_attention", turned_kernel),
     ("width", IMAGES("exactly", "float32"), "conv_to_attention", turned_kernel),
     ("width", IMAGES("in the limit", "float64"), "conv_to_attention", turned_kernel),

@@ -3,107 +3,66 @@
 from dataclasses import replace
 
 from flint import fmpq
-from proofs.plants.changes import one_more, scaled
+from proofs.plants.changes import one_more, scaled, then
 
 BODY = "ledger.certificates.two_layers.two_layers_body"
 FLOOR = "ledger.evidence.head_floor.floor_below"
 LAYERS = "constructions.two_layers.conv_to_two_layers"
+one_head_repeated = then(lambda drawn: (drawn[0], drawn[1] * 0 + drawn[1][:1]))
+equal_bases = then(lambda drawn: ([drawn[0][0]] * len(drawn[0]), drawn[1]))
+shifted_tiling = then(lambda tiles: [(shape, (x + 1, y)) for shape, (x, y) in tiles])
+stacked_tiling = then(lambda tiles: [(shape, (0, 0)) for shape, _ in tiles])
 
 
-def without_the_uniform_head(original):
+@then
+def without_the_uniform_head(body):
     """The leaks stay."""
-
-    def changed(*args, **kwargs):
-        body = original(*args, **kwargs)
-        second = body["second"]
-        last = len(second["targets"]) - 1
-        if second["targets"][last] is None:
-            second["maps"] = [entry for entry in second["maps"] if entry[0] != last]
-        return body
-
-    return changed
+    second = body["second"]
+    last = len(second["targets"]) - 1
+    if second["targets"][last] is None:
+        second["maps"] = [entry for entry in second["maps"] if entry[0] != last]
+    return body
 
 
-def one_head_repeated(original):
-    def changed(*args):
-        attention, maps = original(*args)
-        return attention, maps * 0 + maps[:1]
-
-    return changed
-
-
-def blocks_swapped(original):
+@then
+def blocks_swapped(layers):
     """Layer 1 writes what it sees on the other side."""
-
-    def changed(*args, **kwargs):
-        layers = original(*args, **kwargs)
-        return replace(layers, first=replace(layers.first, output=layers.first.output[::-1]))
-
-    return changed
+    return replace(layers, first=replace(layers.first, output=layers.first.output[::-1]))
 
 
-def half_the_gain(original):
+@then
+def half_the_gain(layers):
     """The uniform head takes back about the leak of one layer."""
-
-    def changed(*args, **kwargs):
-        layers = original(*args, **kwargs)
-        second = layers.second
-        halved = replace(second, output=second.output.at[-1].multiply(0.5))
-        return replace(layers, second=halved)
-
-    return changed
+    halved = replace(layers.second, output=layers.second.output.at[-1].multiply(0.5))
+    return replace(layers, second=halved)
 
 
-def last_column_twice(original):
+@then
+def last_column_twice(columns):
     """F loses a rank, and the maps with it."""
-
-    def changed(*args):
-        columns = original(*args).copy()
-        columns[:, 0] = columns[:, 1]
-        return columns
-
-    return changed
+    columns = columns.copy()
+    columns[:, 0] = columns[:, 1]
+    return columns
 
 
-def other_weights(original):
-    def changed(*args):
-        maps, attention = original(*args)
-        attention[0, 0] = attention[0, 0] + 1
-        return maps, attention
-
-    return changed
+@then
+def other_weights(result):
+    maps, attention = result
+    attention[0, 0] = attention[0, 0] + 1
+    return maps, attention
 
 
-def negative_gain(original):
+@then
+def negative_gain(result):
     """One map turned around: the relation has a negative entry."""
-
-    def changed(*args):
-        maps, attention = original(*args)
-        for row in range(maps.nrows()):
-            maps[row, 0] = -maps[row, 0] + fmpq(row)
-        return maps, attention
-
-    return changed
-
-
-def equal_bases(original):
-    def changed(*args, **kwargs):
-        bases, sharpness = original(*args, **kwargs)
-        return [bases[0]] * len(bases), sharpness
-
-    return changed
+    maps, attention = result
+    for row in range(maps.nrows()):
+        maps[row, 0] = -maps[row, 0] + fmpq(row)
+    return maps, attention
 
 
 def any_combination(original):
     return lambda bases, *args: [(-1) ** number for number in range(len(bases))]
-
-
-def shifted_tiling(original):
-    return lambda *args: [(shape, (x + 1, y)) for shape, (x, y) in original(*args)]
-
-
-def stacked_tiling(original):
-    return lambda *args: [(shape, (0, 0)) for shape, _ in original(*args)]
 
 
 PLANTS = [
