@@ -39,15 +39,10 @@ def test_what_is_no_result_is_passed_over(place, line):
 
 
 def test_another_state_of_sources_settings_or_environment_has_another_journal(place, monkeypatch):
-    paths = [Journal.of((place,), 0).path]
-    assert Journal.of((place,), 0).path == paths[0]
-    paths.append(Journal.of((place,), 1).path)
-    (place / "a.py").write_text("2")
-    paths.append(Journal.of((place,), 0).path)
-    (place / "b.v").write_text("2")
-    paths.append(Journal.of((place,), 0).path)
-    (place / "_CoqProject").write_text("-Q . Theorems")  # what Coq runs with has no suffix
-    paths.append(Journal.of((place,), 0).path)
+    paths = [Journal.of((place,), settings).path for settings in (1, 0)]
+    for name in ("a.py", "b.v", "_CoqProject"):  # what Coq runs with has no suffix
+        (place / name).write_text("2")
+        paths.append(Journal.of((place,), 0).path)
     (place / "__pycache__").mkdir()
     (place / "__pycache__" / "a.pyc").write_text("2")
     assert Journal.of((place,), 0).path == paths[-1]

@@ -3,12 +3,9 @@ import pytest
 
 from convattn_ledger.audit.matmul_precision import (
     BITS,
-    PATTERNS,
     PRECISIONS,
     measure_dot,
     measure_matmul_precision,
-    operand_name,
-    probe_numbers,
 )
 
 
@@ -80,15 +77,6 @@ def test_each_operand_and_the_sums_are_measured_apart(dot, left, right, accumula
     assert measured.name.endswith(name)
 
 
-def test_probe_numbers_have_exactly_so_many_bits() -> None:
-    numbers = probe_numbers()
-    assert numbers.shape == (BITS, PATTERNS)
-    for bits in range(1, BITS + 1):
-        scaled = numbers[bits - 1].astype(np.float64) * 2 ** (bits - 1)
-        assert np.array_equal(scaled % 2, np.ones(PATTERNS))
-        assert ((numbers[bits - 1] >= 1) & (numbers[bits - 1] < 2)).all()
-
-
 def test_highest_is_full_float32_on_this_device() -> None:
     measured = {row.precision: row for row in measure_matmul_precision()}
     assert measured.keys() == PRECISIONS.keys()
@@ -96,7 +84,3 @@ def test_highest_is_full_float32_on_this_device() -> None:
     order = [measured[name] for name in ("DEFAULT", "HIGH", "HIGHEST")]
     bits = [min(row.left_bits, row.right_bits) for row in order]
     assert bits == sorted(bits)
-
-
-def test_unknown_widths_are_named_by_their_bits() -> None:
-    assert operand_name(13) == "13 bits"

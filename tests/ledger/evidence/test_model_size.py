@@ -12,7 +12,6 @@ from convattn_ledger.evidence.model_size import (
     flops,
     linear,
     parameters,
-    resnet18,
     rounds_to,
     self_attention_model,
 )
@@ -57,24 +56,12 @@ def test_products_with_the_attention_matrices_count_only_where_named() -> None:
     assert flops(parts, *APART) == 2 * sum(part.products for part in parts)
 
 
-def test_resnet_has_eight_blocks_and_three_shortcuts() -> None:
-    names = [part.name for part in resnet18()]
-    assert names.count("convolution") == 16
-    assert names.count("shortcut") == 3
-
-
-@pytest.mark.parametrize(
-    ("count", "printed", "right"),
-    [
-        (12_149_999, "12.1M", True),
-        (12_150_001, "12.1M", False),
-        (12_049_999, "12.1M", False),
-        (15_499_999_999, "15B", True),
-        (15_499_999_999, "15.0B", False),
-    ],
-)
-def test_rounding_is_to_the_printed_precision(count, printed, right) -> None:
-    assert rounds_to(count, printed) is right
+def test_rounding_is_to_the_printed_precision() -> None:
+    assert rounds_to(12_149_999, "12.1M")
+    assert not rounds_to(12_150_001, "12.1M")
+    assert not rounds_to(12_049_999, "12.1M")
+    assert rounds_to(15_499_999_999, "15B")
+    assert not rounds_to(15_499_999_999, "15.0B")
 
 
 @pytest.mark.parametrize(
