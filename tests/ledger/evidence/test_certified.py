@@ -282,13 +282,13 @@ def changed(certificate):
                 yield {**certificate, "body": {**body, layer: part}}
         elif field in ("attention", "first"):
             for name, value in statement[field].items():
-                for other in islice(weaker(value), 8):
+                for other in islice(weaker(value), 4):
                     part = {**body[field], name: other}
                     yield {**certificate, "body": {**body, field: part}}
         elif field == "limit" and kind == "kernel_heads":
             yield {**certificate, "body": {**body, "limit": {"either": []}}}
         elif field in body and body[field] != "every" and kind != "identity":
-            for other in islice(weaker(body[field]), 24):
+            for other in islice(weaker(body[field]), 8):
                 yield {**certificate, "body": {**body, field: other}}
     yield {**certificate, "kind": "rank" if kind != "rank" else "border"}
 

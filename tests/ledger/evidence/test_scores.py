@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from comparison import assert_equal
-from hypothesis import given
+from hypothesis import given, settings
 from matrix_products import HIGHEST, precisions
 from strategies import TOKEN_BUCKETS, TokenBucket, seeds, small_integers, token_buckets
 
@@ -44,6 +44,7 @@ def asymmetric(matrix) -> bool:
     return bool((matrix != matrix.swapaxes(-1, -2)).any())
 
 
+@settings(max_examples=10)
 @given(token_buckets(), seeds())
 def test_content_scores_are_eq_2(bucket, seed):
     tokens, query, key, _ = draw(bucket, seed)
@@ -57,6 +58,7 @@ def test_content_scores_are_eq_2(bucket, seed):
             assert_equal(swapped, expected)
 
 
+@settings(max_examples=10)
 @given(token_buckets(), seeds())
 def test_the_four_terms_of_eq_7_add_up_to_eq_3(bucket, seed):
     tokens, query, key, positions = draw(bucket, seed)
@@ -85,6 +87,7 @@ def draw_relative(bucket: TokenBucket, seed: int):
     )
 
 
+@settings(max_examples=10)
 @given(token_buckets(), seeds())
 def test_the_four_terms_of_eq_8(bucket, seed):
     tokens, query, key, _ = draw(bucket, seed)

@@ -1,46 +1,17 @@
+"""When composites of shifts are shifts, and dtypes; claim A19.prop3 has what composites compute."""
+
 import jax.numpy as jnp
-import numpy as np
 import pytest
 from comparison import assert_dtype, assert_equal
-from ledger.structures.basis_cases import case, operands, slow_convolution
 
 from convattn_ledger.structures import (
-    DenseBasis,
     ShiftBasis,
     SparseBasis,
-    StructuredConvolution,
-    compose,
     compose_bases,
     dense_basis,
     shift_basis,
     sparse_basis,
 )
-
-BASES = {
-    "dense": case("dense")[0],
-    "sparse": case("sparse")[0],
-    "shift": shift_basis((5,), [1, 0, -2]),  # takes the five outputs of the others
-}
-TYPES = {
-    ("dense", "shift"): DenseBasis,
-    ("sparse", "shift"): SparseBasis,
-    ("shift", "shift"): SparseBasis,
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("first", "second"), TYPES)
-def test_the_composite_is_one_after_the_other(first, second) -> None:
-    one, two = BASES[first], BASES[second]
-    left, right = (np.asarray(basis.matrices(), np.int64) for basis in (one, two))
-    x, before = operands(left, (2, 3))
-    _, after = operands(right, (3, 4), seed=2)
-    both = compose(StructuredConvolution(one, before), StructuredConvolution(two, after))
-    assert type(both.basis) is TYPES[first, second]
-    assert_equal(both.basis.matrices(), [a @ b for a in left for b in right])
-    assert_equal(both.theta, [a @ b for a in before for b in after])
-    expected = slow_convolution(right, slow_convolution(left, x, before), after)
-    assert_equal(both(jnp.asarray(x, jnp.float64)), expected)
 
 
 @pytest.mark.parametrize(
