@@ -45,6 +45,7 @@ def half_sums(left, right):
     [
         (11, 1, 11, 11, "TF32 or float16"),
         (8, 1, 8, 8, "bfloat16"),
+        (13, 1, 13, 13, "13 bits"),  # which has no name
         (8, 3, 16, 17, "bfloat16, 3 passes"),
         (11, 3, 22, 23, "TF32, 3 passes"),
     ],

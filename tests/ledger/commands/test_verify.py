@@ -70,10 +70,14 @@ def test_verify_json(convattn_command, proofs, tmp_path):
     assert "ZeroDivisionError" in broken["problems"][0]
 
 
-def test_what_passed_under_other_options_is_not_taken_over(convattn_command, proofs, monkeypatch):
+def test_what_passed_is_taken_over_under_the_same_options_and_coq_sources_alone(
+    convattn_command, proofs, monkeypatch
+):
+    """The sources are those of the checkout, which PROVED is of, also where --proofs is another."""
     journals = []
 
     def recorded(folders, settings):
+        assert coq_directory() in folders
         journals.append(settings)
         raise UsageError("its journal is all that is asked for")
 
@@ -82,21 +86,6 @@ def test_what_passed_under_other_options_is_not_taken_over(convattn_command, pro
         convattn_command("verify", "--proofs", proofs, *options)
     assert len({*journals[:4]}) == 4
     assert journals[4] == journals[0]
-
-
-def test_what_passed_is_not_taken_over_where_a_coq_source_changed(
-    convattn_command, proofs, monkeypatch
-):
-    """Those of the checkout, which PROVED is of, also where --proofs names others."""
-    journals = []
-    right = Journal.of
-    monkeypatch.setattr(
-        Journal,
-        "of",
-        lambda folders, settings: journals.extend(folders) or right(folders, settings),
-    )
-    assert convattn_command("verify", "--proofs", proofs).code == 0
-    assert coq_directory() in journals
 
 
 @pytest.mark.parametrize("where", ["==", "!="])

@@ -399,6 +399,7 @@ def test_without_a_slip_nothing_is_noticed(run, layer):
     assert judgement(run, layer)
 
 
+@pytest.mark.slow
 def test_interleaved_groups_are_noticed(run, monkeypatch):
     """Output channel j belongs to group j mod g: three groups against their own convolutions."""
     images = layer_runs.whole_images(run)
