@@ -3,9 +3,11 @@ import pytest
 
 from convattn_ledger.audit.matmul_precision import (
     BITS,
+    PATTERNS,
     PRECISIONS,
     measure_dot,
     measure_matmul_precision,
+    probe_numbers,
 )
 
 
@@ -76,6 +78,15 @@ def test_each_operand_and_the_sums_are_measured_apart(dot, left, right, accumula
         accumulator,
     )
     assert measured.name.endswith(name)
+
+
+def test_probe_numbers_have_exactly_so_many_bits() -> None:
+    numbers = probe_numbers()
+    assert numbers.shape == (BITS, PATTERNS)
+    for bits in range(1, BITS + 1):
+        scaled = numbers[bits - 1].astype(np.float64) * 2 ** (bits - 1)
+        assert np.array_equal(scaled % 2, np.ones(PATTERNS))
+        assert ((numbers[bits - 1] >= 1) & (numbers[bits - 1] < 2)).all()
 
 
 def test_highest_is_full_float32_on_this_device() -> None:

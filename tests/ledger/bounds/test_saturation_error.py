@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -25,7 +24,6 @@ from convattn_ledger.bounds.saturation_error import (
 
 KERNEL = np.random.default_rng(0).integers(-5, 6, (3, 3, 2, 1))
 IMAGES = np.random.default_rng(1).integers(-9, 10, (2, 4, 6, 2))
-attend = jax.jit(ca.apply_attention, static_argnames="border")
 
 
 def bias_heads(values):
