@@ -12,6 +12,7 @@ from convattn_ledger.evidence.model_size import (
     flops,
     linear,
     parameters,
+    resnet18,
     rounds_to,
     self_attention_model,
 )
@@ -54,6 +55,12 @@ def test_products_with_the_attention_matrices_count_only_where_named() -> None:
     assert tokens[MIXING] == tokens[MATCHING] == 54 * 256 * 256 * 400
     assert flops(parts, MIXING) - flops(parts) == 2 * tokens[MIXING]
     assert flops(parts, *APART) == 2 * sum(part.products for part in parts)
+
+
+def test_resnet_has_eight_blocks_and_three_shortcuts() -> None:
+    names = [part.name for part in resnet18()]
+    assert names.count("convolution") == 16
+    assert names.count("shortcut") == 3
 
 
 def test_rounding_is_to_the_printed_precision() -> None:
