@@ -11,15 +11,8 @@ from ledger.proof_files import DOCSTRING, claim, write
 def test_claims_come_in_the_order_of_the_ledger(tmp_path):
     ids = ["S.finite", "X9.a", "B19.sac", "C20.eq10", "C20.eq9", "A19.grid", "L21.wo"]
     write(tmp_path, **{f"paper__n{n}": claim(id) for n, id in enumerate(ids)})
-    assert [proof.name for proof in discover(tmp_path)] == [
-        "C20.eq9",
-        "C20.eq10",
-        "L21.wo",
-        "A19.grid",
-        "B19.sac",
-        "S.finite",
-        "X9.a",
-    ]
+    expected = ["C20.eq9", "C20.eq10", "L21.wo", "A19.grid", "B19.sac", "S.finite", "X9.a"]
+    assert [proof.name for proof in discover(tmp_path)] == expected
 
 
 def test_private_files_and_coq_are_no_claims(tmp_path):
@@ -43,6 +36,7 @@ def test_private_files_and_coq_are_no_claims(tmp_path):
         (claim("S.x").removeprefix(DOCSTRING), "lacks Claimed and True and Printed"),
         (claim("S.x", kinds="Kind.LIMIT"), "expected ENCLOSED, BOUNDED for the kind limit"),
         (claim("S.x", top="from a import CLAIM"), "ModuleNotFoundError"),
+        (claim("S.a"), "the id S.a is already taken by p/a.py"),
     ],
 )
 def test_a_file_that_is_no_proof_is_kept_with_the_problem(tmp_path, text, problem):
@@ -51,13 +45,6 @@ def test_a_file_that_is_no_proof_is_kept_with_the_problem(tmp_path, text, proble
     assert (good.name, good.problem) == ("S.a", "")
     assert (bad.name, bad.label) == ("p/bad.py", "p/bad.py")
     assert problem in bad.problem
-
-
-def test_an_id_taken_twice_is_a_problem_of_the_second_file(tmp_path):
-    write(tmp_path, p__a=claim("S.same"), p__b=claim("S.same"))
-    first, second = discover(tmp_path)
-    assert (first.name, first.problem) == ("S.same", "")
-    assert (second.name, second.problem) == ("p/b.py", "the id S.same is already taken by p/a.py")
 
 
 @pytest.mark.parametrize("name", ["stray", "p__deeper__stray"])
@@ -127,10 +114,9 @@ def test_the_sections_of_a_docstring():
     assert parse_statement(below).proof == "Below."
 
 
-@pytest.mark.parametrize("more", ["", " The sign is a convention."])
-def test_nothing_to_repair_may_stand_for_the_repair(more):
-    text = PLAIN.replace("Repair. What changed.", f"Nothing to repair.{more}")
-    assert parse_statement(text).repair == f"Nothing to repair.{more}"
+def test_nothing_to_repair_may_stand_for_the_repair():
+    for repair in ("Nothing to repair.", "Nothing to repair. The sign is a convention."):
+        assert parse_statement(PLAIN.replace("Repair. What changed.", repair)).repair == repair
 
 
 def test_a_sentence_that_begins_with_a_name_is_no_heading():
@@ -138,22 +124,19 @@ def test_a_sentence_that_begins_with_a_name_is_no_heading():
     assert parse_statement(text).verified == "What is true.\nProof of this needs care."
 
 
-@pytest.mark.parametrize("name", ["Claimed", "True", "Printed", "Verified", "Repair", "Proof"])
-def test_a_missing_or_empty_section_is_refused_by_name(name):
-    without = PLAIN.replace(f"{name}. ", "Elsewhere. ")
-    with pytest.raises(ValueError, match=f"lacks {name}"):
-        parse_statement(without)
-    with pytest.raises(ValueError, match="lacks Proof"):
-        parse_statement(PLAIN.replace("Proof. Why.", "Proof."))
-
-
-def test_a_long_sentence_is_refused():
-    with pytest.raises(ValueError, match="section True has more than 220 characters"):
-        parse_statement(PLAIN.replace("Another one.", "word " * 50))
-
-
-def test_sections_may_not_be_there_twice_or_contradict_each_other():
-    with pytest.raises(ValueError, match="'Proof' twice"):
-        parse_statement(f"{PLAIN}\n\nProof. Again.")
-    with pytest.raises(ValueError, match="'Repair' twice"):
-        parse_statement(f"{PLAIN}\n\nNothing to repair.")
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        *(
+            (PLAIN.replace(f"{name}. ", "Elsewhere. "), f"lacks {name}")
+            for name in ("Claimed", "True", "Printed", "Verified", "Repair", "Proof")
+        ),
+        (PLAIN.replace("Proof. Why.", "Proof."), "lacks Proof"),
+        (PLAIN.replace("Another one.", "word " * 50), "section True has more than 220 characters"),
+        (f"{PLAIN}\n\nProof. Again.", "'Proof' twice"),
+        (f"{PLAIN}\n\nNothing to repair.", "'Repair' twice"),
+    ],
+)
+def test_sections_that_are_refused_by_name(text, message):
+    with pytest.raises(ValueError, match=message):
+        parse_statement(text)

@@ -29,25 +29,21 @@ def test_what_passed_is_read_again_and_a_cut_line_is_not(place):
     assert journal.read() == {}
 
 
-@pytest.mark.parametrize("line", ["[1, 2, 3, 4]", "[]", "null", "{}", "\udcff", "1e999"])
-def test_what_is_no_result_is_passed_over(place, line):
+def test_what_is_no_result_is_passed_over(place):
     journal = Journal.of((place,), 0)
-    journal.add("S.a", "one", Result(True, "3 cases", 1.5))
-    content = journal.path.read_bytes() + line.encode("utf-8", "surrogateescape") + b"\n"
-    journal.path.write_bytes(content)
-    assert [*journal.read()] == [("S.a", "one")]
+    lines = ("[1, 2, 3, 4]", "[]", "null", "{}", "\udcff", "1e999", "")
+    for name in ("one", "two"):
+        journal.add("S.a", name, Result(True, "3 cases", 1.5))
+        with journal.path.open("a", errors="surrogateescape") as file:
+            file.write("\n".join(lines))
+    assert [*journal.read()] == [("S.a", "one"), ("S.a", "two")]
 
 
 def test_another_state_of_sources_settings_or_environment_has_another_journal(place, monkeypatch):
-    paths = [Journal.of((place,), 0).path]
-    assert Journal.of((place,), 0).path == paths[0]
-    paths.append(Journal.of((place,), 1).path)
-    (place / "a.py").write_text("2")
-    paths.append(Journal.of((place,), 0).path)
-    (place / "b.v").write_text("2")
-    paths.append(Journal.of((place,), 0).path)
-    (place / "_CoqProject").write_text("-Q . Theorems")  # what Coq runs with has no suffix
-    paths.append(Journal.of((place,), 0).path)
+    paths = [Journal.of((place,), settings).path for settings in (1, 0)]
+    for name in ("a.py", "b.v", "_CoqProject"):  # what Coq runs with has no suffix
+        (place / name).write_text("2")
+        paths.append(Journal.of((place,), 0).path)
     (place / "__pycache__").mkdir()
     (place / "__pycache__" / "a.pyc").write_text("2")
     assert Journal.of((place,), 0).path == paths[-1]

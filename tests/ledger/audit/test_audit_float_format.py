@@ -62,9 +62,8 @@ def test_finds_the_least_number_of_the_format(name, threshold) -> None:
 
 def test_the_ends_of_the_search() -> None:
     single = float_format("float32")
-    assert least_representable(lambda _: True, 1.0, 2.0, single) == 1.0
-    assert least_representable(lambda _: False, 1.0, 2.0, single) is None
-    assert least_representable(lambda x: x >= 2, 1.0, 2.0, single) == 2.0
+    for criterion, least in ((lambda _: True, 1.0), (lambda _: False, None), (lambda x: x >= 2, 2)):
+        assert least_representable(criterion, 1.0, 2.0, single) == least
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (2.0, 1.0), (1.0, 1.0), (1.0, 1e9)])

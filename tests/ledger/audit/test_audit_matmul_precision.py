@@ -7,7 +7,6 @@ from convattn_ledger.audit.matmul_precision import (
     PRECISIONS,
     measure_dot,
     measure_matmul_precision,
-    operand_name,
     probe_numbers,
 )
 
@@ -48,6 +47,7 @@ def half_sums(left, right):
     [
         (11, 1, 11, 11, "TF32 or float16"),
         (8, 1, 8, 8, "bfloat16"),
+        (13, 1, 13, 13, "13 bits"),  # which has no name
         (8, 3, 16, 17, "bfloat16, 3 passes"),
         (11, 3, 22, 23, "TF32, 3 passes"),
     ],
@@ -96,7 +96,3 @@ def test_highest_is_full_float32_on_this_device() -> None:
     order = [measured[name] for name in ("DEFAULT", "HIGH", "HIGHEST")]
     bits = [min(row.left_bits, row.right_bits) for row in order]
     assert bits == sorted(bits)
-
-
-def test_unknown_widths_are_named_by_their_bits() -> None:
-    assert operand_name(13) == "13 bits"

@@ -29,8 +29,7 @@ def test_never_below_the_proven_side_and_never_centred(name, alpha, axes) -> Non
     assert (row.printed.weight or math.inf) >= row.weight_safe_below
 
 
-@pytest.mark.parametrize("axes", [1, 2])
-@pytest.mark.parametrize("name", ["bfloat16", "float16"])
+@pytest.mark.parametrize(("name", "axes"), [("bfloat16", 1), ("float16", 2)])
 def test_small_formats_lose_the_target_within_32(name, axes) -> None:
     for alpha in ALPHAS:
         row = measure_printed_score(float_format(name), alpha, axes, largest_side=32)

@@ -7,11 +7,9 @@ import pytest
 from convattn_ledger.audit.float_format import FloatFormat, float_format
 from convattn_ledger.audit.saturation import (
     SIDE,
-    is_one_hot,
     measure_bias_saturation,
     measure_quadratic_saturation,
     measure_saturation,
-    rounds_to_one,
     softmax_formats,
     squared_distances,
 )
@@ -78,21 +76,6 @@ def host_softmax(scale, rivals, flush, *, rivals_first):
     return np.array([1, *[exponential] * rivals], np.float32) / total
 
 
-@pytest.mark.parametrize(("flush", "powers"), [(False, 150), (True, 126)])
-def test_one_hot_of_a_planted_softmax_with_and_without_subnormals(flush, powers) -> None:
-    measured = planted_saturation(4, flush=flush)
-    assert measured.one_hot == pytest.approx(powers * math.log(2), abs=2 * 2.0**-17)
-    assert min(abs(measured.one_hot - end) for end in measured.one_hot_predicted) <= 1e-4
-
-
-@pytest.mark.parametrize("rivals", [2, 4, 64])
-def test_order_of_summation_moves_the_maximum_inside_the_interval(rivals) -> None:
-    resolution = 2 * 2.0**-19  # two spacings of float32 between 16 and 32
-    for rivals_first, shift in ((False, 0), (True, math.log(rivals))):
-        measured = planted_saturation(rivals, rivals_first=rivals_first).rounds_to_one
-        assert measured == pytest.approx(24 * math.log(2) + shift, abs=resolution)
-
-
 def planted_saturation(rivals, *, flush=False, rivals_first=False):
     return measure_saturation(
         lambda scale: host_softmax(scale, rivals, flush, rivals_first=rivals_first),
@@ -102,19 +85,26 @@ def planted_saturation(rivals, *, flush=False, rivals_first=False):
     )
 
 
+@pytest.mark.parametrize(("flush", "powers"), [(False, 150), (True, 126)])
+def test_one_hot_of_a_planted_softmax_with_and_without_subnormals(flush, powers) -> None:
+    measured = planted_saturation(4, flush=flush)
+    assert measured.one_hot == pytest.approx(powers * math.log(2), abs=2 * 2.0**-17)
+    assert min(abs(measured.one_hot - end) for end in measured.one_hot_predicted) <= 1e-4
+
+
+@pytest.mark.parametrize("rivals", [2, 64])
+def test_order_of_summation_moves_the_maximum_inside_the_interval(rivals) -> None:
+    resolution = 2 * 2.0**-19  # two spacings of float32 between 16 and 32
+    for rivals_first, shift in ((False, 0), (True, math.log(rivals))):
+        measured = planted_saturation(rivals, rivals_first=rivals_first).rounds_to_one
+        assert measured == pytest.approx(24 * math.log(2) + shift, abs=resolution)
+
+
 def test_a_softmax_that_never_saturates_is_reported_as_such() -> None:
     measured = measure_saturation(
         lambda _: np.float32([0.5, 0.5]), score=SINGLE, softmax=SINGLE, rivals=1
     )
     assert (measured.rounds_to_one, measured.one_hot) == (None, None)
-
-
-def test_criteria_see_a_single_last_place() -> None:
-    assert not rounds_to_one(np.array([np.nextafter(np.float32(1), np.float32(0))]))
-    least = np.nextafter(np.float32(0), np.float32(1))
-    assert rounds_to_one(np.array([1, least], np.float32))
-    assert not is_one_hot(np.array([1, least], np.float32))
-    assert is_one_hot(np.array([1, -0.0], np.float32))
 
 
 def test_softmax_runs_in_at_least_float32_beside_the_own_format() -> None:
@@ -145,29 +135,20 @@ def test_the_target_is_inside_with_all_its_nearest_rivals(axes) -> None:
 
 
 def test_40_rounds_to_one_in_float32_for_every_practical_number_of_keys() -> None:
-    for row in measure_bias_saturation(float_format("float32")):
+    rows = measure_bias_saturation(float_format("float32"))
+    assert len({row.logit.one_hot for row in rows}) == 1  # whatever the number of keys
+    for row in rows:
         assert row.deficit_at_claimed == 0
         assert row.logit.rounds_to_one < 40
 
 
-def test_40_does_not_in_float64() -> None:
-    with jax.enable_x64(True):
-        rows = {row.keys: row for row in measure_bias_saturation(float_format("float64"))}
-    for keys in (256, 1024, 50176):
-        assert rows[keys].logit.rounds_to_one > 40
-        # Added one by one each rival raises Z by at most twice itself, then 1/Z is rounded.
-        most = 2 * (keys - 1) * math.exp(-40) + 2.0**-52
-        assert 0 < rows[keys].deficit_at_claimed <= most
-
-
-def test_27_keys_are_the_last_for_which_40_can_round_to_one_in_float64() -> None:
+def test_40_does_not_in_float64_beyond_27_keys() -> None:
     # Added up first, the N - 1 rivals leave 1 alone as long as (N - 1)·e^-40 ≤ 2^-53.
     assert 26 * math.exp(-40) <= 2.0**-53 < 27 * math.exp(-40)
     with jax.enable_x64(True):
-        row = measure_bias_saturation(float_format("float64"), keys=(14,))[0]
-    assert row.deficit_at_claimed == 0
-
-
-def test_one_hot_does_not_depend_on_the_number_of_keys() -> None:
-    rows = measure_bias_saturation(float_format("float32"), keys=(2, 27, 1024))
-    assert len({row.logit.one_hot for row in rows}) == 1
+        few, *rows = measure_bias_saturation(float_format("float64"), keys=(14, 256, 50176))
+    assert few.deficit_at_claimed == 0
+    for row in rows:
+        assert row.logit.rounds_to_one > 40
+        # Added one by one each rival raises Z by at most twice itself, then 1/Z is rounded.
+        assert 0 < row.deficit_at_claimed <= 2 * (row.keys - 1) * math.exp(-40) + 2.0**-52

@@ -5,12 +5,7 @@ from convattn_ledger.audit.float_format import float_format
 from convattn_ledger.audit.subnormals import Arithmetic, measure_subnormals
 
 HOST = Arithmetic(np.add, np.multiply, np.divide, np.exp)
-FLAGS = {
-    "add": "add_kept",
-    "multiply": "multiply_kept",
-    "divide": "divide_kept",
-    "exp": "exp_kept",
-}
+FLAGS = {name: f"{name}_kept" for name in Arithmetic._fields}
 
 
 def flushing(operation):

@@ -54,8 +54,6 @@ def test_theta_holds_its_decimal_value(alpha):
 @pytest.mark.parametrize("alpha", [0.0499, 0.0, -1.0, float("nan")])
 def test_small_alphas_are_refused(alpha):
     with pytest.raises(ValueError, match=r"expected at least 0\.05"):
-        theta(alpha)
-    with pytest.raises(ValueError, match=r"expected at least 0\.05"):
         quadratic_total_variation_bound(alpha)
 
 
@@ -92,13 +90,7 @@ def test_the_bound_is_attained_in_the_middle_of_a_large_grid(alpha):
         assert bound - distance < 2 * rest + arb(2) ** -4000
 
 
-def nearest(keys, query, center):
-    """The position, row-major, of the key nearest to the target."""
-    nearest_key = [min(max(q + d, 0), n - 1) for q, d, n in zip(query, center, keys, strict=True)]
-    return np.ravel_multi_index(nearest_key, keys)
-
-
-@pytest.mark.parametrize("alpha", [0.05, 0.3, 1.0, 4.0])
+@pytest.mark.parametrize("alpha", [0.05, 1.0])
 @pytest.mark.parametrize("center", [(0, 0), (1, -1), (-3, 2), (9, -9)])
 def test_computed_weights_lie_within_the_enclosure(alpha, center):
     """At every query, border included; targets outside the grid fall on the nearest key.
@@ -118,7 +110,7 @@ def test_computed_weights_lie_within_the_enclosure(alpha, center):
     bound = quadratic_total_variation_bound(alpha)
     for row, query in enumerate(product(*(range(n) for n in keys))):
         exact = [Fraction(float(weight)) for weight in weights[row]]
-        one_hot = nearest(keys, query, center)
+        one_hot = np.ravel_multi_index(np.add(query, center), keys, mode="clip")
         measured = sum(abs(w - (k == one_hot)) for k, w in enumerate(exact)) / 2
         enclosed = quadratic_total_variation(alpha, keys, query, center)
         assert contains(enclosed, measured, Fraction(error))

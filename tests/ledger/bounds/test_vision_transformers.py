@@ -79,9 +79,8 @@ def test_what_a_base_model_lacks():
         (6, 5, "growing"),
         (8, 5, "growing"),
         (9, 5, "limit"),
-        (10, 5, "limit"),
+        (11, 5, "limit"),
         (12, 5, "exactly"),
-        (13, 5, "exactly"),
     ],
 )
 def test_what_the_heads_are_enough_for(heads, bounded, enough):
@@ -104,16 +103,10 @@ def test_what_the_heads_are_enough_for(heads, bounded, enough):
     assert (document["kernel_size"], document["holds_patch"]) == (3, True)
 
 
-def test_a_model_with_heads_to_spare_has_enough_exactly(monkeypatch):
-    wide = AttentionSize("wide", 4, 60, 3840, "a table")
-    narrow = AttentionSize("narrow", 16, 60, 120, "a table")
-    monkeypatch.setattr(
-        "convattn_ledger.bounds.vision_transformers.VISION_TRANSFORMERS", (wide, narrow)
-    )
-    enough, lacking = heads_table((3,))
-    assert enough.enough == "exactly"
-    assert enough.as_dict()["heads"] == 60
-    assert lacking.enough == "no"  # whatever its heads, a token does not hold its patch
+def test_a_token_that_does_not_hold_its_patch_has_not_enough_whatever_its_heads(monkeypatch):
+    sizes = (AttentionSize("wide", 4, 60, 3840, "a"), AttentionSize("narrow", 16, 60, 120, "a"))
+    monkeypatch.setattr("convattn_ledger.bounds.vision_transformers.VISION_TRANSFORMERS", sizes)
+    assert [row.enough for row in heads_table((3,))] == ["exactly", "no"]
 
 
 def test_refusals():

@@ -92,14 +92,9 @@ def test_narrow_heads_are_those_that_heads_counts(
 ):
     sizes = (size, patch, inputs, outputs, width)
     certificate = make("S.width", narrow_heads_body, *sizes, regime, axes=axes)
-    counts = count_heads(
-        (size,) * axes,
-        patch_size=patch,
-        in_channels=inputs,
-        out_channels=outputs,
-        head_dim=width,
-        attention="shared",
-    )
+    names = ("patch_size", "in_channels", "out_channels", "head_dim")
+    options = dict(zip(names, sizes[1:], strict=True))
+    counts = count_heads((size,) * axes, **options, attention="shared")
     part = counts.limit if regime == "limit" else counts.exact
     assert certificate["body"]["count"] == part.sufficient
     result = verdict(certificate)

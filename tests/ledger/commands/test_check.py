@@ -25,10 +25,7 @@ def test_check(convattn_command, checker, tmp_path):
         path.write_text(path.stem)
     done = convattn_command("check", good)
     assert done.code == 0
-    assert done.out.splitlines() == [
-        f"ACCEPT  {good}  C20.x  0.50 s",
-        "1 accepted, 0 rejected",
-    ]
+    assert done.out.splitlines() == [f"ACCEPT  {good}  C20.x  0.50 s", "1 accepted, 0 rejected"]
     target = tmp_path / "verdicts.json"
     done = convattn_command("check", good, bad, "--json", target)
     assert done.code == 1

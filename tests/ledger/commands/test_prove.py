@@ -222,13 +222,6 @@ def test_what_stands_in_the_way_is_named_before_anything_is_compiled(
 
 
 @needs_coq
-def test_a_folder_that_cannot_be_made_is_refused(prove):
-    done = prove("--output", "/proc/convattn")
-    assert (done.code, done.out) == (2, "")
-    assert "--output got /proc/convattn, which cannot be made" in done.err
-
-
-@needs_coq
 @pytest.mark.slow
 def test_an_unclosed_quotation_mark_in_the_project_is_a_failure(prove, tree):
     (tree / "coq" / "_CoqProject").write_text('-Q . Convattn\n-arg "-w\n')

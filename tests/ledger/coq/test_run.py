@@ -23,15 +23,17 @@ from ledger.proof_files import claim, evidence, write
 pytestmark = [needs_coq, pytest.mark.slow]
 
 
+BASE = "Lemma base : 1 = 1.\nProof. reflexivity. Qed.\n"
+
+
 @pytest.fixture
 def tree(tmp_path):
     """Two theorems on one foundation, each named by a claim."""
-    base = "Lemma base : 1 = 1.\nProof. reflexivity. Qed.\n"
     second = "(** S.b: two. *) From Convattn.foundation Require Import base.\n" + theorem(
         "two", proof="exact base. Qed."
     )
     write_sources(
-        tmp_path / "coq", foundation__base=base, p__one=ONE, p__two=second, checker__c=theorem("c")
+        tmp_path / "coq", foundation__base=BASE, p__one=ONE, p__two=second, checker__c=theorem("c")
     )
     write(
         tmp_path / "proofs",
@@ -81,11 +83,17 @@ def test_a_file_alone_is_checked_with_what_it_requires(tree):
         ({"p__one": theorem("one", proof="Admitted.")}, ("p/one.v", 2, "'Admitted'")),
         ({"p__one": theorem("one", "1 = 2")}, ("p/one.v", 2, "Coq refuses it")),
         ({"p__one": f"Section S.\nVariable n : nat.\n{ONE}End S.\n"}, ("p/one.v", 3, "Section S")),
-        ({"p__one": f"Module M.\n{ONE}End M.\n"}, ("p/one.v", 1, "'Module'")),
         ({"p__one": "Require Import Nowhere.\n" + ONE}, ("p/one.v", 1, "Coq refuses it")),
         ({"p__one": ONE.replace("1.", "1")}, ("p/one.v", 2, "Coq refuses it")),
         ({"p__new": "Axiom a : 1 = 2.\n" + theorem("new")}, ("p/new.v", 1, "'Axiom'")),
         ({"foundation__base": "Axiom base : 1 = 1."}, ("foundation/base.v", 1, "'Axiom'")),
+        (
+            {
+                "foundation__base": f"Definition x := 1.\n{BASE}",
+                "p__one": f"(** S.a: one. *) Definition x := 2.\n{ONE}",
+            },
+            ("p/one.v", 1, "'x', which foundation/base.v defines"),
+        ),
         (
             {"foundation__base": "Lemma base : 1 = 2. Proof. reflexivity. Qed."},
             ("p/two.v", 0, "not compiled, since foundation/base.v does not compile"),
@@ -124,6 +132,11 @@ def test_a_false_theorem_in_disguise_is_refused_though_coq_accepts_the_file(tmp_
         (claim_file("S.a", "foundation/base.v"), "no such file"),
         (claim("S.a", evidence(), evidence(level="PROVED", name="x")), "names no theorem"),
         ("1/0", "cannot be imported"),
+        # As evidence of a hard claim, a theorem on the definitions would do.
+        (
+            claim_file("S.a", "checker/c.v"),
+            "S.a names checker/c.v, whose first comment begins with no claim",
+        ),
     ],
 )
 def test_a_claim_that_names_no_theorem_is_found(tree, claimed, words):
@@ -131,6 +144,8 @@ def test_a_claim_that_names_no_theorem_is_found(tree, claimed, words):
     outcome = check(tree)
     assert places(outcome) == [("p/a.py", 0), ("p/one.v", 1)]
     assert words in outcome.failures[0].found
+    assert "begins with S.a, which does not name this theorem" in outcome.failures[1].found
+    assert [item.theorem.name for item in outcome.theorems if item.checked] == ["c", "two"]
 
 
 @pytest.mark.parametrize(
@@ -147,35 +162,6 @@ def test_a_claim_names_theorems_of_its_own_alone(tree, comment, words):
     outcome = check(tree)
     assert outcome.failures[0].file == "p/a.py"
     assert words in outcome.failures[0].found
-
-
-def test_what_belongs_to_no_claim_is_named_by_none(tree):
-    """As evidence of a hard claim, a theorem on the definitions would do."""
-    write(tree / "proofs", p__a=claim_file("S.a", "checker/c.v"))
-    outcome = check(tree)
-    assert [(failure.file, failure.line) for failure in outcome.failures] == [
-        ("p/a.py", 0),
-        ("p/one.v", 1),
-    ]
-    assert "S.a names checker/c.v, whose first comment begins with no claim" in str(
-        outcome.failures[0]
-    )
-    assert "begins with S.a, which does not name this theorem" in outcome.failures[1].found
-    assert [item.theorem.name for item in outcome.theorems if item.checked] == ["c", "two"]
-
-
-def test_a_definition_of_the_foundation_is_not_defined_again(tree):
-    write_sources(
-        tree / "coq",
-        foundation__base="Definition x := 1.\nLemma base : 1 = 1.\nProof. reflexivity. Qed.\n",
-        p__one=f"(** S.a: one. *) Definition x := 2.\n{ONE}",
-    )
-    outcome = check(tree)
-    (failure,) = outcome.failures
-    assert (failure.file, failure.line) == ("p/one.v", 1)
-    assert "'x', which foundation/base.v defines" in failure.found
-    assert [item.theorem.name for item in outcome.theorems if item.checked] == ["c", "two"]
-    assert check(tree, only=["p/two.v"]).failures == ()
 
 
 def test_circles_and_strange_projects_are_found(tree):

@@ -20,13 +20,8 @@ def place(tmp_path, monkeypatch):
     """A checkout with two sources and a report that goes with them; edits the report, too."""
     sources = write_sources(tmp_path / "coq", p__one=ONE, foundation__base="Lemma a : True.")
     (sources / "_CoqProject").write_text("-Q . Convattn\n")
-    lock = {
-        "schema": 2,
-        "theorems": {FILE: {"covers": {"S.a": "all", "S.b": "none"}}},
-        "definitions": {},
-        "libraries": {},
-    }
-    (sources / LOCK).write_text(json.dumps(lock))
+    lock = {"schema": 2, "theorems": {FILE: {"covers": {"S.a": "all", "S.b": "none"}}}}
+    (sources / LOCK).write_text(json.dumps({**lock, "definitions": {}, "libraries": {}}))
     monkeypatch.setattr(theorem_check, "coq_directory", lambda: sources)
     monkeypatch.setattr(theorem_check, "prove_report", lambda: tmp_path / "report.json")
 
@@ -102,22 +97,24 @@ def test_without_the_sources_nothing_is_re_checked(place, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("source", "words"),
+    ("source", "options", "message"),
     [
-        (ONE.replace("Qed", "Admitted"), "'Admitted'"),
-        (f"Section S.\n{ONE}End S.", "within Section S"),
-        ("Lemma one : 1 = 1.", "theorems: none"),
+        (ONE.replace("Qed", "Admitted"), {}, "'Admitted'"),
+        (f"Section S.\n{ONE}End S.", {}, "within Section S"),
+        ("Lemma one : 1 = 1.", {}, "theorems: none"),
+        (ONE, {"file": "p/two.v"}, r"p/two\.v cannot be read"),
+        (
+            ONE,
+            {"claim": "S.b", "covers": "none"},
+            r"S\.b names .*one\.v, whose .* begins with S\.a;",
+        ),
+        (ONE, {"covers": "everything"}, "covers='everything', but the lock has 'all'"),
     ],
 )
-def test_a_source_that_is_no_proof_fails(place, source, words):
+def test_what_is_no_proof_of_the_claim_fails(place, source, options, message):
     write_sources(place[0] / "coq", p__one=source)
-    with pytest.raises(EvidenceFailed, match=words):
-        check()
-
-
-def test_a_file_that_is_not_there_fails(place):
-    with pytest.raises(EvidenceFailed, match=r"p/two\.v cannot be read"):
-        check(file="p/two.v")
+    with pytest.raises(EvidenceFailed, match=message):
+        check(**options)
 
 
 def test_what_the_report_refused_fails(place):
@@ -130,14 +127,7 @@ def test_what_the_report_refused_fails(place):
         check()
 
 
-def test_a_theorem_of_another_claim_fails(place):
-    with pytest.raises(EvidenceFailed, match=r"S\.b names .*one\.v, whose .* begins with S\.a;"):
-        check(claim="S.b", covers="none")
-
-
-def test_what_a_theorem_covers_is_that_of_the_lock(place):
-    with pytest.raises(EvidenceFailed, match="covers='everything', but the lock has 'all'"):
-        check(covers="everything")
+def test_without_a_lock_a_theorem_covers_nothing(place):
     place[1](lambda report: report["sources"].pop(LOCK))
     (place[0] / "coq" / LOCK).unlink()
     with pytest.raises(EvidenceFailed, match="the lock has None"):

@@ -7,6 +7,8 @@ from convattn_ledger import EvidenceFailed, Level
 from convattn_ledger.evidence import bias_saturation_enclosed, total_variation_enclosed
 from convattn_ledger.evidence import enclosures as module
 
+BOUND = "quadratic_total_variation_bound"
+
 
 def quadratic(**options):
     return total_variation_enclosed("here", **{"alphas": (1.0, 46.0), "keys": (3, 4), **options})
@@ -14,11 +16,6 @@ def quadratic(**options):
 
 def bias(**options):
     return bias_saturation_enclosed("here", **{"logits": (1.0, 40.0), "keys": (2, 28), **options})
-
-
-def plant(monkeypatch, name, change):
-    original = getattr(module, name)
-    monkeypatch.setattr(module, name, lambda *args: change(original(*args)))
 
 
 def test_quadratic_heads(run):
@@ -42,41 +39,6 @@ def test_every_alpha_and_sequences(run, options):
     assert quadratic(**options).check(run)
 
 
-@pytest.mark.parametrize(
-    ("name", "change", "message"),
-    [
-        ("quadratic_total_variation", lambda ball: ball * 9, "should lie between 0 and"),
-        ("quadratic_total_variation", lambda ball: ball * 0, "should lie between 0 and"),
-        ("quadratic_total_variation", lambda ball: -ball, "should lie between 0 and"),
-        ("quadratic_total_variation", lambda ball: ball.union(arb(0)), "between 0 and"),
-        ("quadratic_total_variation", lambda ball: ball.union(arb(1)), "between 0 and"),
-        ("quadratic_total_variation", lambda ball: arb("nan"), "between 0 and"),
-        ("quadratic_total_variation_bound", lambda ball: ball / 9, "should lie between 0 and"),
-        ("quadratic_total_variation_bound", lambda ball: ball * 9, "should be below .* to zero"),
-        ("quadratic_total_variation_bound", lambda ball: ball.union(arb(9)), "should be below"),
-    ],
-)
-def test_a_planted_quadratic_distance_or_bound_fails(run, monkeypatch, name, change, message):
-    plant(monkeypatch, name, change)
-    with pytest.raises(EvidenceFailed, match=message):
-        quadratic().check(run)
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"alphas": (0.01,)}, ValueError, r"at least 0\.05"),
-        # At the corner a target two tokens outside leaves e^(-5α), 2⁻⁴³²⁸, for the next key.
-        ({"alphas": (600.0,)}, EvidenceFailed, "should lie between 0 and"),
-        # The weight of a single key is one at every α: a distance of zero is not above zero.
-        ({"keys": (1, 1), "centers": ((0, 0),)}, EvidenceFailed, "should lie between 0 and"),
-    ],
-)
-def test_what_is_no_limit_fails(run, options, error, message):
-    with pytest.raises(error, match=message):
-        quadratic(**options).check(run)
-
-
 def test_biases(run):
     evidence = bias()
     assert evidence.level is Level.ENCLOSED
@@ -85,23 +47,50 @@ def test_biases(run):
     assert "M=40: TV < 1.1e-16" in line
 
 
+NO_DISTANCES = (
+    lambda ball: ball * 9,
+    lambda ball: ball * 0,
+    lambda ball: -ball,
+    lambda ball: ball.union(arb(0)),
+    lambda ball: ball.union(arb(1)),
+    lambda ball: arb("nan"),
+)
+
+
 @pytest.mark.parametrize(
-    "change",
+    ("evidence", "name", "change", "message"),
     [
-        lambda ball: ball * 0,
-        lambda ball: -ball,
-        lambda ball: ball * 3,
-        lambda ball: ball.union(arb(0)),
-        lambda ball: ball.union(arb(1)),
-        lambda ball: arb("nan"),
+        *(
+            (evidence, name, change, "should lie between 0 and")
+            for evidence, name in (
+                (quadratic, "quadratic_total_variation"),
+                (bias, "bias_total_variation"),
+            )
+            for change in NO_DISTANCES
+        ),
+        (quadratic, BOUND, lambda ball: ball / 9, "should lie between 0 and"),
+        (quadratic, BOUND, lambda ball: ball * 9, "should be below .* to zero"),
+        (quadratic, BOUND, lambda ball: ball.union(arb(9)), "should be below"),
     ],
 )
-def test_a_planted_bias_distance_fails(run, monkeypatch, change):
-    plant(monkeypatch, "bias_total_variation", change)
-    with pytest.raises(EvidenceFailed, match="should lie between 0 and N e"):
-        bias().check(run)
+def test_a_planted_distance_or_bound_fails(run, monkeypatch, evidence, name, change, message):
+    original = getattr(module, name)
+    monkeypatch.setattr(module, name, lambda *args: change(original(*args)))
+    with pytest.raises(EvidenceFailed, match=message):
+        evidence().check(run)
 
 
-def test_a_single_key_fails_for_biases_too(run):
-    with pytest.raises(EvidenceFailed, match="N=1: total variation"):
-        bias(keys=(1,)).check(run)
+@pytest.mark.parametrize(
+    ("evidence", "error", "message"),
+    [
+        (quadratic(alphas=(0.01,)), ValueError, r"at least 0\.05"),
+        # At the corner a target two tokens outside leaves e^(-5α), 2⁻⁴³²⁸, for the next key.
+        (quadratic(alphas=(600.0,)), EvidenceFailed, "should lie between 0 and"),
+        # The weight of a single key is one at every α: a distance of zero is not above zero.
+        (quadratic(keys=(1, 1), centers=((0, 0),)), EvidenceFailed, "should lie between 0 and"),
+        (bias(keys=(1,)), EvidenceFailed, "N=1: total variation"),
+    ],
+)
+def test_what_is_no_limit_fails(run, evidence, error, message):
+    with pytest.raises(error, match=message):
+        evidence.check(run)

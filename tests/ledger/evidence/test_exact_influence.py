@@ -1,6 +1,7 @@
 """Columns of fractions, and convolutions of Python's integers, against what can be said by hand."""
 
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -38,12 +39,9 @@ def test_the_convolution_is_the_sum_over_keys_channels_and_heads() -> None:
     matrices = rng.integers(-9, 10, (2, 3, 4)).astype(object) / Fraction(7)
     x, theta = rng.integers(-9, 10, (3, 5)), rng.integers(-9, 10, (2, 5, 6))
     out = exact_influence_convolution(matrices, x, theta)
-    for n in range(4):
-        for q in range(6):
-            terms = [
-                matrices[k, m, n] * int(x[m, p]) * int(theta[k, p, q])
-                for k in range(2)
-                for m in range(3)
-                for p in range(5)
-            ]
-            assert out[n, q] == sum(terms, Fraction(0))
+    for n, q in product(range(4), range(6)):
+        terms = (
+            matrices[k, m, n] * int(x[m, p]) * int(theta[k, p, q])
+            for k, m, p in product(range(2), range(3), range(5))
+        )
+        assert out[n, q] == sum(terms, Fraction(0))

@@ -63,18 +63,12 @@ def test_resnet_has_eight_blocks_and_three_shortcuts() -> None:
     assert names.count("shortcut") == 3
 
 
-@pytest.mark.parametrize(
-    ("count", "printed", "right"),
-    [
-        (12_149_999, "12.1M", True),
-        (12_150_001, "12.1M", False),
-        (12_049_999, "12.1M", False),
-        (15_499_999_999, "15B", True),
-        (15_499_999_999, "15.0B", False),
-    ],
-)
-def test_rounding_is_to_the_printed_precision(count, printed, right) -> None:
-    assert rounds_to(count, printed) is right
+def test_rounding_is_to_the_printed_precision() -> None:
+    assert rounds_to(12_149_999, "12.1M")
+    assert not rounds_to(12_150_001, "12.1M")
+    assert not rounds_to(12_049_999, "12.1M")
+    assert rounds_to(15_499_999_999, "15B")
+    assert not rounds_to(15_499_999_999, "15.0B")
 
 
 @pytest.mark.parametrize(

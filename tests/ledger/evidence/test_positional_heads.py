@@ -20,11 +20,9 @@ HEADS = QuadraticEncoding(jnp.array([0.5, 2.0]), jnp.array([[0.0, 1.0], [1.0, -1
 
 
 def exact_scores(alphas=(0.5, 2.0)) -> list[np.ndarray]:
-    grid = bare_grid(IMAGES)
-    centers = ((0, 1), (1, -1))
     return [
-        scores_by_shift(grid, lambda s, a=alpha, c=center: -a * ((s - c) ** 2).sum(-1))
-        for alpha, center in zip(alphas, centers, strict=True)
+        scores_by_shift(bare_grid(IMAGES), lambda s, a=alpha, c=center: -a * ((s - c) ** 2).sum(-1))
+        for alpha, center in zip(alphas, ((0, 1), (1, -1)), strict=True)
     ]
 
 

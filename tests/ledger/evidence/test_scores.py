@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from comparison import assert_equal
-from hypothesis import given
+from hypothesis import given, settings
 from matrix_products import HIGHEST, precisions
 from strategies import TOKEN_BUCKETS, TokenBucket, seeds, small_integers, token_buckets
 
@@ -44,6 +44,7 @@ def asymmetric(matrix) -> bool:
     return bool((matrix != matrix.swapaxes(-1, -2)).any())
 
 
+@settings(max_examples=10)
 @given(token_buckets(), seeds())
 def test_content_scores_are_eq_2(bucket, seed):
     tokens, query, key, _ = draw(bucket, seed)
@@ -57,7 +58,7 @@ def test_content_scores_are_eq_2(bucket, seed):
             assert_equal(swapped, expected)
 
 
-@pytest.mark.slow
+@settings(max_examples=10)
 @given(token_buckets(), seeds())
 def test_the_four_terms_of_eq_7_add_up_to_eq_3(bucket, seed):
     tokens, query, key, positions = draw(bucket, seed)
@@ -73,15 +74,6 @@ def test_the_four_terms_of_eq_7_add_up_to_eq_3(bucket, seed):
     assert_equal(terms.position_position, positions @ matrix @ positions.T)
 
 
-@pytest.mark.parametrize("missing", range(4))
-def test_each_of_the_four_terms_is_needed(missing):
-    tokens, query, key, positions = draw(TOKEN_BUCKETS[0], 1)
-    terms = absolute_score_terms(tokens, positions, query, key)
-    rest = sum(np.asarray(term) for index, term in enumerate(terms) if index != missing)
-    with pytest.raises(AssertionError, match="entries differ"):
-        assert_equal(rest, position_added_scores(tokens, positions, query, key))
-
-
 def draw_relative(bucket: TokenBucket, seed: int):
     """r_δ for each query and key, read from a table of shifts; Ŵ_key, u and v."""
     generator = np.random.default_rng(seed)
@@ -95,6 +87,7 @@ def draw_relative(bucket: TokenBucket, seed: int):
     )
 
 
+@settings(max_examples=10)
 @given(token_buckets(), seeds())
 def test_the_four_terms_of_eq_8(bucket, seed):
     tokens, query, key, _ = draw(bucket, seed)

@@ -9,8 +9,6 @@ from convattn_ledger.evidence.shared_map import (
     tap_matrices,
 )
 
-THIRD = Fraction(1, 3)
-
 
 def test_taps_outside_are_zero_rows() -> None:
     left, centre, right = (np.array(tap, int) for tap in tap_matrices(3, 3))

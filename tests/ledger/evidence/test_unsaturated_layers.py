@@ -1,4 +1,4 @@
-"""Limit layers at moderate sharpness: the evidence passes, and fails on planted errors."""
+"""Limit layers at moderate sharpness: the evidence fails on planted errors; claims pass by it."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -16,18 +16,6 @@ def evidence(**options):
     )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("encoding", ["quadratic", "bias"])
-@pytest.mark.parametrize("bare", [False, True])
-def test_it_passes(run, few_images, encoding, bare):
-    piece = evidence(encoding=encoding, bare=bare)
-    assert piece.level is Level.BOUNDED
-    assert not piece.quick
-    line = piece.check(run)
-    assert line.startswith("2 images, float32, ")
-    assert ("on the bare grid" in line) == bare
-
-
 @pytest.mark.parametrize(
     ("name", "factor", "message"),
     [
@@ -40,6 +28,7 @@ def test_a_wrong_bound_fails(run, few_images, monkeypatch, name, factor, message
     monkeypatch.setattr(module, name, lambda *args, **kwargs: factor * right(*args, **kwargs))
     with pytest.raises(EvidenceFailed, match=message):
         evidence().check(run)
+    assert (evidence().level, evidence().quick) == (Level.BOUNDED, False)
 
 
 def test_scores_must_be_exact():

@@ -10,7 +10,6 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from types import ModuleType
 from typing import Any
 
 import jax
@@ -51,7 +50,6 @@ ROTARY = ((3, 3), "float32", {"patch_size": 4, "encoding": "rotary"})
 NARROW = ((3, 3), "float32", {"patch_size": 4, "head_dim": 16})
 FINITE = ((3, 3), "float64", {"patch_size": 4, "form": "exact"})
 FINITE_FLOAT32 = ((3, 3), "float32", {"patch_size": 4, "form": "exact"})
-FIRST_TWO = np.array([1, 1, *[0] * 8], np.float32)  # of ten pairs
 SCALAR = ((3,), "float64", {"encoding": "scalar", "form": "exact"})
 
 # How the evidence must speak against a slip.
@@ -79,12 +77,7 @@ OUTERMOST = 76 / 256  # of 8 × 32 pixels
 # Ways to plant.
 
 
-def result_of(module: ModuleType, name: str, change: Callable[[Any], Any]) -> Plant:
-    """A function of the library, with its result changed."""
-    return around(module, name, lambda right, *args, **kwargs: change(right(*args, **kwargs)))
-
-
-def around(module: ModuleType, name: str, change: Callable[..., Any]) -> Plant:
+def around(module: Any, name: str, change: Callable[..., Any]) -> Plant:
     """A function or method; `change` gets the right one and then the arguments."""
 
     def plant(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,9 +87,24 @@ def around(module: ModuleType, name: str, change: Callable[..., Any]) -> Plant:
     return plant
 
 
+def result_of(module: Any, name: str, change: Callable[[Any], Any]) -> Plant:
+    """A function of the library, with its result changed."""
+    return around(module, name, lambda right, *args, **kwargs: change(right(*args, **kwargs)))
+
+
 def heads(construction: str, change: Callable[[Any, Any], Any]) -> Plant:
     """Another encoding and other maps of a construction, made from the right ones."""
     return result_of(table, f"{construction}_construction", lambda pair: change(*pair))
+
+
+def encoded(construction: str, change: Callable[[Any], dict[str, Any]]) -> Plant:
+    """Other fields of the encoding of a construction, made from the right one."""
+    return heads(construction, lambda e, m: (replace(e, **change(e)), m))
+
+
+def mapped(construction: str, change: Callable[[Any, Any], Any]) -> Plant:
+    """Other maps of a construction, made from its encoding and the right ones."""
+    return heads(construction, lambda e, m: (e, change(e, m)))
 
 
 TAP_INDEX = ConvolutionGeometry.__dict__["tap_index"].func
@@ -104,14 +112,8 @@ TAP_INDEX = ConvolutionGeometry.__dict__["tap_index"].func
 
 def tap_index(change: Callable[[np.ndarray, int], np.ndarray]) -> Plant:
     """On each axis another [offset, output, input] -> tap, made from the right one and K."""
-
-    def changed(self: ConvolutionGeometry) -> tuple[np.ndarray, ...]:
-        right = TAP_INDEX(self)
-        return tuple(change(index, k) for index, k in zip(right, self.kernel_size, strict=True))
-
-    return lambda monkeypatch: monkeypatch.setattr(
-        ConvolutionGeometry, "tap_index", property(changed)
-    )
+    changed = property(lambda self: tuple(map(change, TAP_INDEX(self), self.kernel_size)))
+    return lambda monkeypatch: monkeypatch.setattr(ConvolutionGeometry, "tap_index", changed)
 
 
 def taps_from(first: Callable[[int], int]) -> Plant:
@@ -124,36 +126,12 @@ def taps_from(first: Callable[[int], int]) -> Plant:
     return plant
 
 
-def uniform_head(change: Callable[[Any], Any]) -> Plant:
-    """Another map of the uniform head."""
-    return heads(
-        "finite",
-        lambda encoding, maps: (encoding, jnp.concatenate([maps[:-1], change(maps[-1:])])),
-    )
-
-
 # Slips that take more than a line.
 
 
-def query_minus_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The heads look at q - δ, the maps stay where they are."""
-
-    def mirrored(pair: Any) -> Any:
-        encoding, maps = pair
-        looks = tuple(from_query_minus_key(offset) for offset in encoding.offsets)
-        return replace(encoding, offsets=looks), maps
-
-    result_of(table, "bias_construction", mirrored)(monkeypatch)
-
-
-def dilation_in_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+def dilation_in_tokens(right, k, p, d, *rest):
     """Multiply the offsets of the undilated convolution by d."""
-    right = geometry.axis_token_offsets
-    monkeypatch.setattr(
-        geometry,
-        "axis_token_offsets",
-        lambda k, p, d, *rest: tuple(d * offset for offset in right(k, p, 1, *rest)),
-    )
+    return tuple(d * offset for offset in right(k, p, 1, *rest))
 
 
 def dilation_counts_gaps(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,16 +147,12 @@ def dilation_counts_gaps(monkeypatch: pytest.MonkeyPatch) -> None:
 def stride_to_tokens_always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep pixels 0, s, … of every patch, whether s divides P or not."""
     monkeypatch.setattr(geometry, "strided_output_pixels", lambda p, s: range(0, p, s))
-    yes = property(lambda self: True)
     for owner in (ConvolutionGeometry, AttentionLayer):
-        monkeypatch.setattr(owner, "writes_stride_to_tokens", yes)
+        monkeypatch.setattr(owner, "writes_stride_to_tokens", property(lambda self: True))
     pixels = property(
         lambda self: tuple(-(-p // s) for p, s in zip(self.patch_size, self.stride, strict=True))
     )
     monkeypatch.setattr(AttentionLayer, "output_patch_size", pixels)
-
-
-WITHOUT_CENTRE = [0, 1, 2, 3, 5, 6, 7, 8]
 
 
 def printed_scores(right, self, shifts, number_of_keys):
@@ -193,10 +167,8 @@ def printed_scores(right, self, shifts, number_of_keys):
 
 def column_first(encoding):
     """A head's centre as (column, row)."""
-    swapped = tuple(pair[::-1] for pair in encoding.pairs)
-    return replace(
-        encoding, alpha=encoding.alpha[::-1], centers=encoding.centers[::-1], pairs=swapped
-    )
+    fields = {name: getattr(encoding, name)[::-1] for name in ("alpha", "centers")}
+    return {**fields, "pairs": tuple(pair[::-1] for pair in encoding.pairs)}
 
 
 def mean_ring(right, tokens, ring):
@@ -210,15 +182,10 @@ def edge_ring(right, tokens, ring):
     return jnp.pad(tokens, [(0, 0), *ring, (0, 0)], mode="edge")
 
 
-def query_without_ring(monkeypatch: pytest.MonkeyPatch) -> None:
+def query_without_ring(right, self):
     """Count queries from the first image token and keys from the first ring token."""
-    right = TokenGrid.shift_index
-
-    def shift_index(self):
-        lower = sum(before for before, _ in self.ring[-1:])
-        return jnp.clip(right(self) + lower, 0, len(self.shifts) - 1)
-
-    monkeypatch.setattr(TokenGrid, "shift_index", shift_index)
+    lower = sum(before for before, _ in self.ring[-1:])
+    return jnp.clip(right(self) + lower, 0, len(self.shifts) - 1)
 
 
 def reordered(order: tuple[int, ...]) -> Plant:
@@ -250,20 +217,6 @@ def interleaved_groups(kernel, groups):
     return dense.reshape(*taps, groups * width, out)
 
 
-def token_bias(make: Callable[[Any, int], Any]) -> Plant:
-    """Another bias of a patch, made from the kernel's bias and the number of pixels."""
-
-    def plant(monkeypatch: pytest.MonkeyPatch) -> None:
-        right = convolution.token_bias
-        monkeypatch.setattr(
-            convolution,
-            "token_bias",
-            lambda bias, sizes: make(bias, right(bias, sizes).size // bias.size),
-        )
-
-    return plant
-
-
 def queries_for_keys(right, self, grid):
     """The scores, but N counts the image's own tokens, without the ring."""
     table = self.shift_scores(grid.shifts, math.prod(grid.queries))
@@ -276,17 +229,22 @@ def roundoff_of_float64(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "unit_roundoff", lambda dtype: 2.0**-53)
 
 
+FIRST_TWO = np.array([1, 1, *[0] * 8], np.float32)  # of ten pairs
+CLOCKWISE = np.array([1.0, -1.0], np.float32)
+OTHERS = [0, 1, 2, 3, 5, 6, 7, 8]
+SOFTMAX_OVER_QUERIES = around(
+    dense, "attention_weights", lambda right, s, mask: jax.nn.softmax(s, axis=-2)
+)
 SLIPS = {  # the layer, and how the error is planted
     "kernel-flipped": (PATCH, tap_index(lambda i, k: np.where(i < 0, i, k - 1 - i))),
     "axes-swapped": (
         PATCH,
-        around(
-            convolution,
-            "token_maps",
-            lambda right, kernel, sizes: right(jnp.swapaxes(kernel, 0, 1), sizes),
-        ),
+        around(convolution, "token_maps", lambda right, w, sizes: right(w.swapaxes(0, 1), sizes)),
     ),
-    "query-minus-key": (PATCH, query_minus_key),
+    "query-minus-key": (  # the heads look at q - δ, the maps stay where they are
+        PATCH,
+        encoded("bias", lambda e: {"offsets": tuple(map(from_query_minus_key, e.offsets))}),
+    ),
     "taps-from-zero": (PATCH, taps_from(lambda k: 0)),
     "even-kernel-to-the-left": (EVEN, taps_from(lambda k: -(k // 2))),
     "tap-off-by-one": (PATCH, tap_index(lambda i, k: np.where((i < 0) | (i == k - 1), -1, i + 1))),
@@ -297,65 +255,50 @@ SLIPS = {  # the layer, and how the error is planted
         around(geometry, "strided_output_pixels", lambda right, p, s: range(s - 1, p, s)),
     ),
     "stride-to-tokens-always": (SUBSAMPLED, stride_to_tokens_always),
-    "dilation-in-tokens": (DILATED, dilation_in_tokens),
+    "dilation-in-tokens": (DILATED, around(geometry, "axis_token_offsets", dilation_in_tokens)),
     "dilation-counts-gaps": (DILATED, dilation_counts_gaps),
     "head-twice": (PATCH, heads("bias", lambda e, m: (e.take_heads([0, 0, *range(2, 9)]), m))),
-    "one-head-less": (
+    "one-head-less": (  # the centre
         PATCH,
-        heads("bias", lambda e, m: (e.take_heads(WITHOUT_CENTRE), m[jnp.array(WITHOUT_CENTRE)])),
+        heads("bias", lambda e, m: (e.take_heads(OTHERS), m[np.array(OTHERS)])),
     ),
-    "maps-exchanged": (PATCH, heads("bias", lambda e, m: (e, m[jnp.array([1, 0, *range(2, 9)])]))),
+    "maps-exchanged": (PATCH, mapped("bias", lambda e, m: m.at[:2].set(m[1::-1]))),
     "narrow-heads-look-alike": (
         NARROW,
         result_of(conversion, "split_heads", lambda split: ((0,) * len(split[0]), *split[1:])),
     ),
     "bias-too-low": (
         PATCH,
-        around(
-            table, "bias_construction", lambda right, maps, sizes, logit: right(maps, sizes, 10.0)
-        ),
+        around(table, "bias_construction", lambda right, maps, sizes, _: right(maps, sizes, 10.0)),
     ),
     "alpha-negative": (
         QUADRATIC,
-        heads("quadratic", lambda e, m: (replace(e, alpha=tuple(-alpha for alpha in e.alpha)), m)),
+        encoded("quadratic", lambda e: {"alpha": tuple(-alpha for alpha in e.alpha)}),
     ),
-    "centres-swapped": (QUADRATIC, heads("quadratic", lambda e, m: (column_first(e), m))),
+    "centres-swapped": (QUADRATIC, encoded("quadratic", column_first)),
     "printed-score-in-bfloat16": (
         FAR_QUADRATIC,
         around(QuadraticGridEncoding, "shift_scores", printed_scores),
     ),
-    "spare-code-taken": (ENUMERATED, heads("enumerated", lambda e, m: (replace(e, spare=0), m))),
-    "corners-clockwise": (
-        POLYGON,
-        heads(
-            "polygon",
-            lambda e, m: (replace(e, query=e.query * jnp.array([1.0, -1.0], e.query.dtype)), m),
-        ),
-    ),
+    "spare-code-taken": (ENUMERATED, encoded("enumerated", lambda e: {"spare": 0})),
+    "corners-clockwise": (POLYGON, encoded("polygon", lambda e: {"query": e.query * CLOCKWISE})),
     "turned-the-other-way": (
         ROTARY,
-        heads("rotary", lambda e, m: (replace(e, sine=tuple(-part for part in e.sine)), m)),
+        encoded("rotary", lambda e: {"sine": tuple(-part for part in e.sine)}),
     ),
     "two-pairs-an-axis": (
         ROTARY,
-        heads(
-            "rotary",
-            lambda e, m: (replace(e, turns=tuple(part * FIRST_TWO for part in e.turns)), m),
-        ),
+        encoded("rotary", lambda e: {"turns": tuple(part * FIRST_TWO for part in e.turns)}),
     ),
     "no-one-over-one-minus-leak": (
         FINITE,
-        heads(
-            "finite", lambda e, m: (e, jnp.concatenate([m[:-1] * (1 - e.uniform_weight), m[-1:]]))
-        ),
+        mapped("finite", lambda e, m: m.at[:-1].multiply(1 - e.uniform_weight)),
     ),
-    "uniform-head-idle": (FINITE, uniform_head(jnp.zeros_like)),
-    "uniform-head-adds": (FINITE, uniform_head(jnp.negative)),
+    "uniform-head-idle": (FINITE, mapped("finite", lambda e, m: m.at[-1].set(0))),
+    "uniform-head-adds": (FINITE, mapped("finite", lambda e, m: m.at[-1].multiply(-1))),
     "leak-of-one": (
         FINITE,
-        heads(
-            "finite", lambda e, m: (replace(e, uniform_weight=jnp.ones_like(e.uniform_weight)), m)
-        ),
+        encoded("finite", lambda e: {"uniform_weight": jnp.ones_like(e.uniform_weight)}),
     ),
     "leaky-bias-one-nat-low": (
         FINITE,
@@ -384,31 +327,32 @@ SLIPS = {  # the layer, and how the error is planted
     ),
     "ring-of-means": (PIXEL, around(dense, "add_zero_ring", mean_ring)),
     "ring-of-edges": (PIXEL, around(dense, "add_zero_ring", edge_ring)),
-    "queries-counted-without-ring": (PATCH, query_without_ring),
+    "queries-counted-without-ring": (PATCH, around(TokenGrid, "shift_index", query_without_ring)),
     "patch-column-major": (PATCH, reordered((1, 0, 2))),
     "patch-channels-first": (PATCH, reordered((2, 0, 1))),
     "patch-of-distant-pixels": (PATCH, around(application, "patchify", every_pth_pixel)),
-    "softmax-over-queries": (
-        PATCH,
-        around(dense, "attention_weights", lambda right, s, mask: jax.nn.softmax(s, axis=-2)),
-    ),
-    "softmax-over-queries-leaky": (
-        FINITE,
-        around(dense, "attention_weights", lambda right, s, mask: jax.nn.softmax(s, axis=-2)),
-    ),
+    "softmax-over-queries": (PATCH, SOFTMAX_OVER_QUERIES),
+    "softmax-over-queries-leaky": (FINITE, SOFTMAX_OVER_QUERIES),
     "weights-in-float32": (
         FINITE,
-        around(
-            dense,
-            "attention_weights",
-            lambda right, s, mask: right(s).astype("float32").astype(s.dtype),
-        ),
+        result_of(dense, "attention_weights", lambda a: a.astype("float32").astype("float64")),
     ),
     "bias-per-token": (
         PATCH,
-        token_bias(lambda bias, pixels: jnp.pad(bias, (0, (pixels - 1) * bias.size))),
+        around(
+            convolution,
+            "token_bias",
+            lambda right, bias, sizes: jnp.pad(bias, (0, right(bias, sizes).size - bias.size)),
+        ),
     ),
-    "bias-channels-first": (PATCH, token_bias(lambda bias, pixels: jnp.repeat(bias, pixels))),
+    "bias-channels-first": (
+        PATCH,
+        around(
+            convolution,
+            "token_bias",
+            lambda right, bias, sizes: jnp.repeat(bias, right(bias, sizes).size // bias.size),
+        ),
+    ),
     "bias-once-a-head": (PATCH, result_of(convolution, "token_bias", lambda bias: 9 * bias)),
     "roundoff-of-float64": (FINITE_FLOAT32, roundoff_of_float64),
 }
@@ -434,12 +378,9 @@ def judgement(run, layer) -> str:
     return equals_convolution("images", size, dtypes=(dtype,), **options).check(run)
 
 
-def one_of_each_family_and_the_rest_as_slow():
-    for name in SLIPS:
-        yield pytest.param(name, marks=() if name in FAMILIES else pytest.mark.slow)
-
-
-@pytest.mark.parametrize("name", one_of_each_family_and_the_rest_as_slow())
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n in FAMILIES else pytest.mark.slow) for n in SLIPS]
+)
 def test_a_slip_is_noticed_for_its_reason(run, monkeypatch, name):
     layer, plant = SLIPS[name]
     plant(monkeypatch)
@@ -452,17 +393,13 @@ def test_a_slip_is_noticed_for_its_reason(run, monkeypatch, name):
         assert wrong <= OUTERMOST * entries
 
 
-LAYERS = [PIXEL, PATCH, EVEN, STRIDED, SUBSAMPLED, DILATED, QUADRATIC, FAR_QUADRATIC, ENUMERATED]
-LAYERS += [POLYGON, ROTARY]
-LAYERS += [NARROW, *(pytest.param(x, marks=pytest.mark.slow) for x in (FINITE, SCALAR))]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("layer", LAYERS, ids=str)
+@pytest.mark.parametrize("layer", {str(layer): layer for layer, _ in SLIPS.values()}.values())
 def test_without_a_slip_nothing_is_noticed(run, layer):
     assert judgement(run, layer)
 
 
+@pytest.mark.slow
 def test_interleaved_groups_are_noticed(run, monkeypatch):
     """Output channel j belongs to group j mod g: three groups against their own convolutions."""
     images = layer_runs.whole_images(run)

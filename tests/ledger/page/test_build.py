@@ -50,6 +50,10 @@ def wrong_links(text: str) -> list[str]:
     return wrong + re.findall(r"url\((?!['\"]?data:)[^)]*\)|@import[^;]*", text)
 
 
+def proof_of(name: str) -> Proof:
+    return next(proof for proof in discover(proofs_directory()) if proof.name == name)
+
+
 def test_links_resolve_and_nothing_is_loaded(report_file: Path) -> None:
     text = report_file.read_text("utf-8")
     assert wrong_links(text) == []
@@ -59,7 +63,7 @@ def test_links_resolve_and_nothing_is_loaded(report_file: Path) -> None:
 
 
 def test_a_caption_links_to_the_claims_that_the_page_has() -> None:
-    depth = next(proof for proof in discover(proofs_directory()) if proof.name == "S.depth")
+    depth = proof_of("S.depth")
     link = '(<a href="#s-depth">S.depth</a>)'
     assert link in page_of(outcome_of([depth])).decode()
     assert link not in page_of(outcome_of([])).decode()
@@ -86,7 +90,7 @@ def test_figures_hold_valid_json(report_file: Path) -> None:
 
 
 def test_results_are_escaped_and_failures_are_shown(tmp_path: Path) -> None:
-    proof = next(proof for proof in discover(proofs_directory()) if proof.name == "S.finite")
+    proof = proof_of("S.finite")
     outcome = outcome_of([proof], passed=False)
     pieces = tuple(
         replace(item, detail="<script>alert(1)</script>") for item in outcome.claims[0].evidence
@@ -100,7 +104,7 @@ def test_results_are_escaped_and_failures_are_shown(tmp_path: Path) -> None:
 
 
 def test_badges_and_the_graph_show_what_was_reached() -> None:
-    proof = next(proof for proof in discover(proofs_directory()) if proof.name == "S.finite")
+    proof = proof_of("S.finite")
     verdicts = {
         True: ('data-levels="PROVED CERTIFIED', 'class="node holds proved"'),
         False: ('data-levels=""', 'class="node holds evidence-fails"'),
@@ -117,7 +121,7 @@ def test_badges_and_the_graph_show_what_was_reached() -> None:
 def test_no_path_of_the_machine_is_shown(report_file: Path) -> None:
     root = str(certificates_directory().parent)
     assert root not in report_file.read_text("utf-8")
-    proof = next(proof for proof in discover(proofs_directory()) if proof.name == "S.finite")
+    proof = proof_of("S.finite")
     outcome = outcome_of([proof], passed=None)
     item = replace(outcome.claims[0].evidence[0], detail=f"{root}/build/x.json is not there")
     outcome.claims[0] = replace(outcome.claims[0], evidence=(item,))

@@ -12,7 +12,7 @@ from ledger.proof_files import claim, evidence, write
 from convattn_ledger.discovery import discover
 from convattn_ledger.page.claims import reader_table
 from convattn_ledger.page.not_run import not_run
-from convattn_ledger.runner import Outcome
+from convattn_ledger.runner import ClaimOutcome, Outcome
 from convattn_ledger.selection import Selected
 
 ENVIRONMENT = {"options": {}, "quick": False, "backend": "gpu"}
@@ -45,25 +45,24 @@ def test_what_did_not_run_is_named_with_the_reason(
     monkeypatch.setattr(shutil, "which", lambda name: name)
     rest = "<tr><th scope=row>The second checker</th>"
     assert not_run(outcome, ENVIRONMENT).startswith(rest)
-    first, second, *others = outcome.claims
-    one = replace(first.evidence[0], passed=None, detail="no <device>; run `a b`")
-    certified, tested = second.evidence
-    other = replace(certified, passed=None, detail="no record. `x` makes one")
+
+    def lacking(claim: ClaimOutcome, detail: str) -> ClaimOutcome:
+        first, *others = claim.evidence
+        return replace(claim, evidence=(replace(first, passed=None, detail=detail), *others))
+
+    first, second, third, last = outcome.claims
     outcome.claims = [
-        replace(first, evidence=(one,)),
-        replace(second, evidence=(other, tested)),
-        *others,
+        lacking(first, "no <device>; run `a b`"),
+        lacking(second, "no record. `x` makes one"),
+        third,
+        last,
     ]
     text = not_run(outcome, ENVIRONMENT)
     assert text.index('CERTIFIED of <a href="#s-b">S.b</a>') < text.index("TESTED of")
     assert "<td>no &lt;device&gt;; run <code>a b</code></td>" in text
-    again = replace(first.evidence[0], passed=None, detail="no <device>; run `c`")
-    outcome.claims[2] = replace(outcome.claims[2], evidence=(again,))
-    text = not_run(outcome, ENVIRONMENT)
-    assert (
-        'TESTED of <a href="#s-a">S.a</a>, <a href="#s-c">S.c</a></th><td>no &lt;device&gt;</td>'
-        in text
-    )
+    outcome.claims[2] = lacking(third, "no <device>; run `c`")
+    both = 'TESTED of <a href="#s-a">S.a</a>, <a href="#s-c">S.c</a></th><td>no &lt;device&gt;</td>'
+    assert both in not_run(outcome, ENVIRONMENT)
 
 
 def test_the_selection_the_tools_and_the_device_are_named(

@@ -22,9 +22,9 @@ def slow_shift(grid: tuple[int, ...], shift: tuple[int, ...]) -> np.ndarray:
     )
 
 
-def case(name: str, seed: int = 0) -> tuple[Basis, np.ndarray]:
+def case(name: str) -> tuple[Basis, np.ndarray]:
     """A basis of small integers in float32 (zeros and ones for shifts), and A in int64."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     if name in ("sequence", "grid"):
         grid, shifts = SHIFTS[name == "grid"]
         return ShiftBasis(grid, shifts), np.stack([slow_shift(grid, d) for d in shifts])
@@ -35,18 +35,8 @@ def case(name: str, seed: int = 0) -> tuple[Basis, np.ndarray]:
     return sparse_basis(matrices.astype(np.float32)), matrices
 
 
-def operands(
-    matrices: np.ndarray, channels: tuple[int, int] = (2, 4), batch: int = 3, seed: int = 1
-) -> tuple[np.ndarray, np.ndarray]:
-    """x and Θ of small integers for a basis."""
-    rng = np.random.default_rng(seed)
+def operands(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """x and Θ of small integers for a basis, from two channels to four."""
+    rng = np.random.default_rng(1)
     size, inputs, _ = matrices.shape
-    x = rng.integers(-5, 6, (batch, inputs, channels[0]))
-    return x, rng.integers(-5, 6, (size, *channels))
-
-
-def slow_convolution(matrices: np.ndarray, x: np.ndarray, theta: np.ndarray) -> np.ndarray:
-    """Σ_k A_kᵀ x Θ_k, term by term."""
-    return np.stack(
-        [sum(a.T @ element @ t for a, t in zip(matrices, theta, strict=True)) for element in x]
-    )
+    return rng.integers(-5, 6, (3, inputs, 2)), rng.integers(-5, 6, (size, 2, 4))

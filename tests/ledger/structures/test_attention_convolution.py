@@ -57,6 +57,9 @@ def test_three_inputs_and_their_derivative():
     for slope, part in zip(slopes, (x, theta), strict=True):
         assert_equal(jnp.vdot(slope, part), out.sum())  # linear in both
     assert {*precisions(layer, x.astype(float), theta.astype(float))} == {HIGHEST}
+    x, keys, queries, theta = (jnp.asarray(a, "bfloat16") for a in (x, keys, queries, theta))
+    ones = lambda keys, queries: jnp.ones((HEADS, M, N), "bfloat16")  # noqa: E731
+    assert_dtype(attention_convolution(x, keys, queries, ones, theta), "bfloat16")
 
 
 @pytest.mark.parametrize(
@@ -69,10 +72,6 @@ def test_constant_mechanisms_are_structured_convolutions(basis):
     queries = jnp.zeros((BATCH, basis.outputs, 1))
     out = attention_convolution(x, keys, queries, constant_mechanism(basis), theta)
     assert_equal(out, structured_convolution(x, basis, theta))
-    halves = (jnp.asarray(part, "bfloat16") for part in (x, keys, queries))
-    ones = lambda keys, queries: jnp.ones((HEADS, M, basis.outputs), "bfloat16")  # noqa: E731
-    out = attention_convolution(*halves, ones, theta.astype("bfloat16"))
-    assert_dtype(out, "bfloat16")
 
 
 def test_a_softmax_mechanism_masks_and_normalises():

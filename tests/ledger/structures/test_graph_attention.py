@@ -76,9 +76,11 @@ def test_it_is_the_layer_of_its_authors(slope):
     heads = layer_by_loops(x, mask, theta, own, other, slope)
     bound = 2 * within(x, mask, theta, own, other, slope)  # theirs and ours
     args = jnp.asarray(x), jnp.asarray(mask), jnp.asarray(theta)
+    layer = lambda x, theta: graph_attention(x, mask, theta, parameters)  # noqa: E731
     parameters = bi_affine(key_weight=other, query_weight=own)
     expected, limit = heads.sum(1), bound.sum(1)
     assert_within(graph_attention(*args, parameters, slope=slope), expected, limit)
+    assert {*precisions(layer, args[0], args[2])} == {HIGHEST}
     swapped = bi_affine(key_weight=own, query_weight=other)
     with pytest.raises(AssertionError, match="too far"):
         assert_within(graph_attention(*args, swapped, slope=slope), expected, limit)
@@ -96,13 +98,6 @@ def test_a_node_without_neighbours_is_refused_or_gets_nothing():
     out = np.asarray(graph_attention(*args, blank="zero"))
     assert not out[:, 3].any()
     assert out[:, 0].any()
-
-
-def test_every_product_is_pinned():
-    x, mask, theta, own, other = draw(8)
-    args = jnp.asarray(x), mask, jnp.asarray(theta), bi_affine(None, other, own)
-    layer = lambda x, theta, parameters: graph_attention(x, mask, theta, parameters)  # noqa: E731
-    assert {*precisions(layer, args[0], args[2], args[3])} == {HIGHEST}
 
 
 def test_scores_on_x_theta_are_scores_on_x_with_tied_parameters():

@@ -1,4 +1,4 @@
-"""Shifts of a grid, all of its outputs or every stride-th, by definition and against XLA."""
+"""Shifts of a grid, all of its outputs or every stride-th, by definition; XLA: test_grids.py."""
 
 from itertools import product
 
@@ -7,9 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from comparison import assert_equal
-from jax import lax
 
-from convattn_ledger.structures import shift_basis, strided_basis, structured_convolution
+from convattn_ledger.structures import shift_basis, strided_basis
 
 CASES = {  # grid, shifts, stride, padding
     "line": ((7,), [(-1,), (0,), (1,)], 2, "SAME"),
@@ -45,28 +44,6 @@ def test_matrices_are_their_definition(case):
     assert basis.nonzeros == expected.sum()
     whole = by_definition(grid, shifts, 1, "SAME")
     assert_equal(shift_basis(grid, shifts).matrices(), whole)
-    x = np.random.default_rng(1).integers(-9, 10, (2, whole.shape[1], 3))
-    read = shift_basis(grid, shifts).gather(jnp.asarray(x))
-    assert_equal(read, np.einsum("kmn,bmp->bknp", whole, x))
-
-
-@pytest.mark.parametrize("padding", ["SAME", "VALID"])
-def test_xla(padding):
-    """δ = -d from -1 to 1 and from 0 to 1, strides 2 and 3."""
-    grid, taps = (7, 8), list(product((-1, 0, 1), (0, 1)))
-    basis = strided_basis(grid, [(-a, -b) for a, b in taps], (2, 3), padding=padding)
-    rng = np.random.default_rng(5)
-    x, kernel = rng.integers(-9, 9, (2, *grid, 3)), rng.integers(-9, 9, (3, 2, 3, 4))
-    pads = [(1, 1), (0, 1)] if padding == "SAME" else [(0, 0), (0, 0)]
-    expected = lax.conv_general_dilated(
-        x.astype(float),
-        kernel.astype(float),
-        (2, 3),
-        pads,
-        dimension_numbers=("NHWC", "HWIO", "NHWC"),
-    )
-    result = structured_convolution(x.reshape(2, -1, 3), basis, kernel.reshape(6, 3, 4))
-    assert_equal(result.reshape(expected.shape), expected)
 
 
 def test_the_basis_is_static() -> None:

@@ -37,15 +37,9 @@ def test_a_gain_adds_its_error_to_all_relative_ones():
     encoding = ScalarEncoding(
         jnp.array([0.5, -3.0]), jnp.array([0.25, -2.0, 1.0, 0.5]), None, ((0,), (1,), (2,), (3,))
     )
-    layer = AttentionLayer(
-        encoding,
-        jnp.ones((2, 3, 5)),
-        jnp.ones((2, 5, 7)),
-        patch_size=(1,),
-        stride=(1,),
-        dilation=(1,),
-        ring=((1, 2),),
-    )
+    ones = dict.fromkeys(("patch_size", "stride", "dilation"), (1,))
+    maps = jnp.ones((2, 3, 5)), jnp.ones((2, 5, 7))
+    layer = AttentionLayer(encoding, *maps, ring=((1, 2),), **ones)
     unit, (heads, entries, queries, keys, batch) = 2.0**-14, (2, 4, 6, 9, 10)
     result = count_roundings(layer, TokenGrid((6,), ((1, 2),)), batch, 3, unit, 2.0**-99)
     gain = gamma(11, unit) * 3 * 2 + math.atanh(8 * unit) + math.log1p(gamma(entries + 3, unit))
@@ -88,11 +82,8 @@ def test_weights_are_off_by_scores_rounding_and_underflow():
     assert result.error[0, 0].tolist() == close([each + 2 * through for each in wrong])
     assert result.background.tolist() == [[[close(everywhere)]]]
     assert result.background_error.tolist() == [[[close(through)]]]
-    plain = weight_rounding(
-        PairScores(jnp.array([[scores]]), None),
-        PairScores(jnp.array([[off]]), None),
-        *jnp.array([unit, relative, flush]),
-    )
+    pairs = (PairScores(jnp.array([[numbers]]), None) for numbers in (scores, off))
+    plain = weight_rounding(*pairs, *jnp.array([unit, relative, flush]))
     assert plain.weights[0, 0].tolist() == close(weights)
     assert plain.error[0, 0].tolist() == close(wrong)
     assert plain[2:] == (None, None)

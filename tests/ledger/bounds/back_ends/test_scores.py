@@ -62,6 +62,8 @@ NEAR = np.array([[-1, 1], [0, 0], [1, -1]])
 CODES = {0: 0, 1: 5, -3: 2}
 VECTORS, KEYS = [[-1.0, 2.0], [3.0, 0.5], [1.0, -4.0]], [[1.0, -2.0, 3.0], [0.5, 1.0, -1.0]]
 QUERIES = [-2.0, 1.0, 4.0]
+TURNS = [[[0.25, -1.0], [2.0, 0.125], [0.5, 0.75]], [[-0.5, 3.0], [0.0, 1.0], [1.5, -0.25]]]
+COSINE, SINE = [[1.0, -2.0, 0.5], [3.0, 0.25, -1.0]], [[-4.0, 1.0, 2.0], [0.5, -0.5, 8.0]]
 
 
 def entry(head, shift):
@@ -73,7 +75,14 @@ def relative_majorant(head, shift):
     return sum(abs(QUERIES[e] * KEYS[f][e] * VECTORS[shift[0] + 1][f]) for e, f in pairs)
 
 
-MAJORANTS = {  # encoding, shifts, and the majorant of a head at a shift, exactly
+def waves(head, turned):
+    """Σ (|a| + |b|)(1 + x + x²/2) for rounded angles x = 2π·turned, pair by pair."""
+    angles = (2 * math.pi * turn for turn in turned)
+    sizes = (abs(a) + abs(b) for a, b in zip(COSINE[head], SINE[head], strict=True))
+    return sum(n * (1 + x + x**2 / 2) for n, x in zip(sizes, angles, strict=True))
+
+
+MAJORANTS = {  # encoding, shifts, and the majorant of a head at a shift, for seven keys
     "quadratic": (  # α|δ - Δ|², summed over the axes, one α a head
         QuadraticEncoding(jnp.array(ALPHA), jnp.array(CENTERS)),
         PLANE,
@@ -104,10 +113,40 @@ MAJORANTS = {  # encoding, shifts, and the majorant of a head at a shift, exactl
         lambda h, d: abs(ALPHA[h]) * (CODES[d[0]] - (1.0, 4.0)[h]) ** 2,
     ),
     "bias": (BiasEncoding(jnp.array(VALUES), None, OFFSETS), LINE, entry),
+    "leaky bias": (  # |b| log(1 + N(1/ε - 1))
+        BiasEncoding(jnp.array(VALUES), jnp.array(0.125), OFFSETS),
+        LINE,
+        lambda h, d: math.log1p(7 * 7) * entry(h, d),
+    ),
+    "mixture": (  # log(1 + Nw)
+        MixtureEncoding(jnp.array([[3.0, 0.5]]), OFFSETS),
+        LINE,
+        lambda h, d: math.log1p(7 * {1: 3.0, 0: 0.5}.get(d[0], 0.0)),
+    ),
     "scalar": (
         ScalarEncoding(jnp.array([-2.0, 3.0]), jnp.array([0.5, -4.0]), None, OFFSETS),
         LINE,
         lambda h, d: (2, 3)[h] * {1: 0.5, 0: 4.0}.get(d[0], 0.0),
+    ),
+    "polygon": (
+        PolygonEncoding(jnp.array([[2.0, -3.0]]), ((-1,), (0,), (1,), (2,))),
+        np.array([[-1], [0], [1], [2], [9]]),
+        lambda h, d: {-1: 2.0, 0: 3.0, 1: 2.0, 2: 3.0}.get(d[0], 0.0),
+    ),
+    "rotary": (  # x = 2π Σ|f||δ|
+        RotaryEncoding(jnp.array(TURNS), jnp.array(COSINE), jnp.array(SINE)),
+        PLANE,
+        lambda h, d: waves(h, (np.abs(TURNS[h]) @ np.abs(d)).tolist()),
+    ),
+    "axial_rotary": (  # two pairs for rows, one for columns
+        AxialRotaryEncoding(
+            *(
+                (part[:, :2], part[:, 2:])
+                for part in (jnp.array(TURNS)[:, :, 0], jnp.array(COSINE), jnp.array(SINE))
+            )
+        ),
+        PLANE,
+        lambda h, d: waves(h, [abs(a[0] * d[j // 2]) for j, a in enumerate(TURNS[h])]),
     ),
 }
 
@@ -115,14 +154,9 @@ MAJORANTS = {  # encoding, shifts, and the majorant of a head at a shift, exactl
 @pytest.mark.parametrize("name", MAJORANTS)
 def test_majorants_are_the_scores_with_every_term_made_positive(name):
     encoding, shifts, majorant = MAJORANTS[name]
-    result = encoding.shift_majorant(shifts, 7)
-    assert_equal(result, table(majorant, shifts, heads=len(result)))
-
-
-def test_the_majorant_of_a_polygon():
-    corners = PolygonEncoding(jnp.array([[2.0, -3.0]]), ((-1,), (0,), (1,), (2,)))
-    result = corners.shift_majorant(np.array([[-1], [0], [1], [2], [9]]), 5)
-    np.testing.assert_allclose(result, [[2.0, 3.0, 2.0, 3.0, 0.0]], rtol=RELATIVE, atol=1e-15)
+    result = jax.jit(lambda encoding: encoding.shift_majorant(shifts, 7))(encoding)
+    expected = table(majorant, shifts, heads=len(result))
+    np.testing.assert_allclose(result, expected, rtol=RELATIVE, atol=1e-15)
 
 
 def test_gaussian_majorant_squares_sums_of_magnitudes():
@@ -139,77 +173,25 @@ def test_gaussian_majorant_squares_sums_of_magnitudes():
     result, vjp = jax.vjp(lambda encoding: encoding.shift_majorant(PLANE, 7), encoding)
     assert_equal(result, table(lambda h, d: sum(row**2 for row in rows(h, d)) / 2, PLANE))
     (back,) = vjp(jnp.ones(result.shape))
-    expected = [
-        [
-            [sum(rows(h, d)[i] * far(h, d)[j] for d in PLANE.tolist()) for j in (0, 1)]
-            for i in (0, 1)
-        ]
-        for h in (0, 1)
-    ]
-    assert_equal(back.root_precision, expected)
+    for (h, i, j), slope in np.ndenumerate(back.root_precision):
+        assert slope == sum(rows(h, d)[i] * far(h, d)[j] for d in PLANE.tolist())
 
 
-def test_rotary_majorants_are_those_of_waves_whose_angles_are_rounded():
-    """(|a| + |b|)(1 + x + x²/2) with x = 2π Σ|f||δ|; an axial one is the sum over its axes."""
-    turns = [
-        [[0.25, -1.0], [2.0, 0.125], [0.5, 0.75]],
-        [[-0.5, 3.0], [0.0, 1.0], [1.5, -0.25]],
-    ]
-    cosine, sine = [[1.0, -2.0, 0.5], [3.0, 0.25, -1.0]], [[-4.0, 1.0, 2.0], [0.5, -0.5, 8.0]]
-
-    def wave(head, pair, turned):
-        angle = 2 * math.pi * turned
-        return (abs(cosine[head][pair]) + abs(sine[head][pair])) * (1 + angle + angle**2 / 2)
-
-    encoding = RotaryEncoding(jnp.array(turns), jnp.array(cosine), jnp.array(sine))
-    expected = table(
-        lambda h, d: sum(
-            wave(h, j, sum(abs(turns[h][j][a] * d[a]) for a in (0, 1))) for j in range(3)
-        ),
-        PLANE,
-    )
-    np.testing.assert_allclose(encoding.shift_majorant(PLANE, 9), expected, rtol=RELATIVE)
-
-    parts = [
-        tuple(jnp.array(part)[:, cut] for cut in (slice(0, 2), slice(2, 3)))
-        for part in (np.array(turns)[:, :, 0], cosine, sine)
-    ]
-    expected = table(
-        lambda h, d: sum(wave(h, j, abs(turns[h][j][0] * d[j // 2])) for j in range(3)), PLANE
-    )
-    result = AxialRotaryEncoding(*parts).shift_majorant(PLANE, 9)
-    np.testing.assert_allclose(result, expected, rtol=RELATIVE)
-
-
-def test_majorants_of_leaky_biases_and_mixtures():
-    """|b| log(1 + N(1/ε - 1)) and log(1 + Nw), each at its own offsets."""
-    keys, scale = 5, math.log1p(5 * 7)
+def test_the_majorant_of_a_leaky_bias_passes_back_the_magnitude_of_its_derivative():
+    """d/dε log(1 + N(1/ε - 1)) = -N/ε²/(1 + N(1/ε - 1))."""
     leaky = BiasEncoding(jnp.array(VALUES), jnp.array(0.125), OFFSETS)
-    result, vjp = jax.vjp(lambda encoding: encoding.shift_majorant(LINE, keys), leaky)
-    expected = table(lambda h, d: scale * entry(h, d), LINE)
-    np.testing.assert_allclose(result, expected, rtol=RELATIVE)
-    # d/dε log(1 + N(1/ε - 1)) = -N/ε²/(1 + N(1/ε - 1)), whose magnitude is passed back.
-    (back,) = vjp(jnp.ones(result.shape))
-    slope = 5 * 64 / 36
-    assert float(back.uniform_weight) == pytest.approx(slope * 6.5, rel=RELATIVE)
-
-    mixture = MixtureEncoding(jnp.array([[3.0, 0.5]]), OFFSETS)
-    expected = [[math.log1p(5 * 0.5), math.log1p(5 * 3.0), 0.0]]
-    np.testing.assert_allclose(mixture.shift_majorant(LINE, keys), expected, rtol=RELATIVE)
+    back = jax.grad(lambda encoding: encoding.shift_majorant(LINE, 5).sum())(leaky)
+    assert float(back.uniform_weight) == pytest.approx(5 * 64 / 36 * 6.5, rel=RELATIVE)
 
 
 def test_the_score_of_a_shift_without_an_entry_is_one_for_each_head():
     """Farther than any offset on every axis; encodings without entries have no such shift."""
     offsets = ((-2, 1), (1, 0))
-    encoding = ScalarEncoding(
-        jnp.array([1.0, 3.0]), jnp.array([2.0, -1.0]), jnp.array(5.0), offsets
-    )
+    exponents, logs = jnp.array([1.0, 3.0]), jnp.array([2.0, -1.0])
+    encoding = ScalarEncoding(exponents, logs, jnp.array(5.0), offsets)
     assert_equal(far_shift(encoding), [[3, 2]])
-    layer, grid, keys = (
-        layer_of(encoding, 2),
-        TokenGrid((2, 1), ((2, 0), (1, 2))),
-        jnp.ones((1, 16, 1)),
-    )
+    layer, keys = layer_of(encoding, 2), jnp.ones((1, 16, 1))
+    grid = TokenGrid((2, 1), ((2, 0), (1, 2)))
     result = exact_scores(layer, grid, keys)
     assert_equal(result.background, [-5.0, -15.0])
     assert_equal(score_majorant(layer, grid, keys).background, [5.0, 15.0])
@@ -221,30 +203,16 @@ def test_the_score_of_a_shift_without_an_entry_is_one_for_each_head():
 
 def test_content_adds_to_the_majorant_of_positions():
     """(|x_q||Q| + |a|)(|x_k||K| + |c|), beside |b| at the offset."""
-    content = ContentScores(
-        jnp.full((2, 1, 1), -2.0),
-        jnp.full((2, 1, 1), 3.0),
-        jnp.full((2, 1), -1.0),
-        jnp.full((2, 1), 0.5),
-        scaled=False,
-    )
+    maps, biases = (jnp.full((2, 1, 1), n) for n in (-2.0, 3.0)), ([[-1.0]] * 2, [[0.5]] * 2)
+    content = ContentScores(*maps, *map(jnp.array, biases), scaled=False)
     bias = BiasEncoding(jnp.array([[-4.0], [8.0]]), None, ((1,),))
     tokens, grid = [1.0, -5.0, 2.0], TokenGrid((2,), ((1, 0),))
     keys = jnp.array(tokens)[None, :, None]
-    expected = [
-        [
-            [
-                [
-                    (2 * abs(tokens[q]) + 1) * (3 * abs(tokens[k]) + 0.5) + (k - q == 1) * entry
-                    for k in range(3)
-                ]
-                for q in (1, 2)
-            ]
-            for entry in (4.0, 8.0)
-        ]
-    ]
     result = score_majorant(layer_of(bias, 1, content), grid, keys)
-    assert_equal(result.pairs, expected)
+    for (h, q, k), pair in np.ndenumerate(result.pairs[0]):  # the first query is token 1
+        at_query, at_key = 2 * abs(tokens[q + 1]) + 1, 3 * abs(tokens[k]) + 0.5
+        assert pair == at_query * at_key + (k - q == 2) * (4.0, 8.0)[h]
+    assert result.pairs.shape == (1, 2, 2, 3)
     assert result.background is None
 
 
