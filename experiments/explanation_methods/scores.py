@@ -21,10 +21,10 @@ class Scores:
         blank: Whether the map is of zeros.
     """
 
-    inside: Float[np.ndarray, "cases"]
-    jacobian: Float[np.ndarray, "cases"]
-    product: Float[np.ndarray, "cases"]
-    blank: Bool[np.ndarray, "cases"]
+    inside: Float[np.ndarray, " cases"]
+    jacobian: Float[np.ndarray, " cases"]
+    product: Float[np.ndarray, " cases"]
+    blank: Bool[np.ndarray, " cases"]
 
 
 def score(
@@ -47,7 +47,7 @@ def score(
 
 def fraction_inside(
     maps: Float[np.ndarray, "cases tokens"], field: Bool[np.ndarray, "cases tokens"]
-) -> Float[np.ndarray, "cases"]:
+) -> Float[np.ndarray, " cases"]:
     """The fraction of each map inside the field; NaN for a map of zeros.
 
     >>> fraction_inside(np.array([[1.0, 2.0, 1.0]]), np.array([[True, True, False]])).tolist()
@@ -59,7 +59,7 @@ def fraction_inside(
 
 def rank_correlation(
     maps: Float[np.ndarray, "cases tokens"], truth: Float[np.ndarray, "cases tokens"]
-) -> Float[np.ndarray, "cases"]:
+) -> Float[np.ndarray, " cases"]:
     """Spearman's, ties at their mean rank; 0 for a constant map, NaN for a constant truth.
 
     >>> rank_correlation(np.array([[1.0, 2.0, 9.0]]), np.array([[0.0, 1.0, 2.0]])).round(6).tolist()

@@ -25,7 +25,7 @@ class ImagePairs:
 
     images: Images
     members: Int[np.ndarray, "pairs 2"]
-    labels: UInt8[np.ndarray, "pairs"]
+    labels: UInt8[np.ndarray, " pairs"]
 
     def __len__(self) -> int:
         """The number of pairs."""
@@ -61,7 +61,7 @@ def draw_pairs(images: Images, *, rounds: int = 1, seed: int = 0) -> ImagePairs:
 
 
 def one_round(
-    labels: UInt8[np.ndarray, "count"], number: int, seed: int
+    labels: UInt8[np.ndarray, " count"], number: int, seed: int
 ) -> tuple[Int[np.ndarray, "same 2"], Int[np.ndarray, "different 2"]]:
     """The pairs of one class and those of two; as many of the one as of the other."""
     words = random_words(seed, number, 2 * len(labels))
@@ -103,7 +103,7 @@ def pairs_of_classes(sizes: list[int]) -> list[int]:
 
 
 def parted(
-    pairs: Int[np.ndarray, "count 2"], labels: UInt8[np.ndarray, "images"]
+    pairs: Int[np.ndarray, "count 2"], labels: UInt8[np.ndarray, " images"]
 ) -> Int[np.ndarray, "count 2"]:
     """The same images in pairs of two classes: a pair of one swaps its second image with the next
     pair where that helps.

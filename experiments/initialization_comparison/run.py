@@ -43,7 +43,7 @@ ATTENTION_OF, GRADIENT_OF, VALIDATED = 32, 100, 500  # images of a snapshot
 KERNEL_SIZE = 3
 
 Initialize = Callable[[Trial, Any, TrainingImages], dict[str, np.ndarray]]
-Batch = tuple[Float[np.ndarray, "images height width channels"], Int[np.ndarray, "images"]]
+Batch = tuple[Float[np.ndarray, "images height width channels"], Int[np.ndarray, " images"]]
 
 
 def initial_parameters(trial: Trial, model: Any, images: TrainingImages) -> dict[str, np.ndarray]:
@@ -246,7 +246,7 @@ def compute_metrics(
 def loss_and_accuracy(
     model: Any,
     images: Float[Array, "images height width channels"],
-    labels: Int[Array, "images"],
+    labels: Int[Array, " images"],
 ) -> tuple[Array, Array]:
     """The mean loss, and the fraction of images that are classified correctly."""
     logits = model(images)

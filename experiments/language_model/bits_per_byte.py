@@ -120,7 +120,7 @@ def repeated_bytes(train: bytes, text: bytes, run: int = RUN) -> Bool[np.ndarray
 
 def new_windows(
     train: bytes, text: bytes, length: int, run: int = RUN
-) -> Bool[np.ndarray, "windows"]:
+) -> Bool[np.ndarray, " windows"]:
     """For each window of `language_model.text.windows_of`: whether none of it is repeated.
 
     >>> new_windows(b"abcd", b"xxxxbcdyyyy", 2, run=3).tolist()

@@ -57,10 +57,10 @@ class Normalized:
     """
 
     kernel: Int[np.ndarray, "rows columns in_channels out_channels"]
-    mean: Shaped[np.ndarray, "out_channels"]
-    deviation: Shaped[np.ndarray, "out_channels"]
-    scale: Shaped[np.ndarray, "out_channels"]
-    shift: Shaped[np.ndarray, "out_channels"]
+    mean: Shaped[np.ndarray, " out_channels"]
+    deviation: Shaped[np.ndarray, " out_channels"]
+    scale: Shaped[np.ndarray, " out_channels"]
+    shift: Shaped[np.ndarray, " out_channels"]
     stride: int
 
 
@@ -139,7 +139,7 @@ def exact_logits(
     classifier: Int[np.ndarray, "features classes"],
     image: Int[np.ndarray, "height width channels"],
     layer: Layer,
-) -> Shaped[np.ndarray, "classes"]:
+) -> Shaped[np.ndarray, " classes"]:
     """A stem, a residual block with a shortcut of its own, the mean, a classifier, in fractions.
 
     Args:

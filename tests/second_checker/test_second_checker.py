@@ -48,6 +48,17 @@ def test_every_truth_of_the_corpus_is_accepted_where_it_is_covered(program):
     assert sum(covered) >= sum(word(line) == "ACCEPT" for line in lines)
 
 
+def test_both_accept_every_committed_certificate_that_is_covered(program):
+    status, lines = run(program, *committed())
+    assert status == NOT_COVERED
+    assert len(lines) == len(committed())
+    kinds = [json.loads(path.read_text())["kind"] for path in committed()]
+    expected = ["ACCEPT" if kind in COVERED else "NOT COVERED" for kind in kinds]
+    assert [word(line) for line in lines] == expected
+    assert expected.count("ACCEPT") == 97
+    assert differences(program, committed()) == []
+
+
 def numbers(value, path=()):
     """The paths to every integer and rational string."""
     if isinstance(value, dict | list):

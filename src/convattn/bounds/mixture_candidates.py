@@ -59,7 +59,7 @@ def one_hot_rows(
 
 def split_rows(
     directions: Float[np.ndarray, "directions offsets"],
-    singular: Float[np.ndarray, "directions"],
+    singular: Float[np.ndarray, " directions"],
     heads: int,
 ) -> Float[np.ndarray, "heads offsets"]:
     """The positive and the negative parts of σ_i v_i, the largest ones.

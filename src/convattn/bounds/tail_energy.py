@@ -44,8 +44,8 @@ def require_range(largest: float, limit: int = 150, name: str = "kernel") -> Non
 
 
 def tail_energy_bounds(
-    rows: Float[np.ndarray, "rows offsets"], counts: Int[np.ndarray, "rows"]
-) -> Float[np.ndarray, "heads"]:
+    rows: Float[np.ndarray, "rows offsets"], counts: Int[np.ndarray, " rows"]
+) -> Float[np.ndarray, " heads"]:
     """For n = 0, …, T a number that Σ_(k > n) σ_k² is certain not to go below.
 
     Args:
@@ -66,7 +66,7 @@ def tail_energy_bounds(
 
 def nearly_diagonal(
     left: Float[np.ndarray, "rows columns"], right: Float[np.ndarray, "rows columns"]
-) -> tuple[Float[np.ndarray, "columns"], float, float]:
+) -> tuple[Float[np.ndarray, " columns"], float, float]:
     """The diagonal of VᵀGV for the symmetric G = leftᵀ·right, r and η, V its computed eigenvectors.
 
     r bounds the Frobenius norm of what is beside the diagonal, all rounding included, and η that of

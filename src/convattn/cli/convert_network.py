@@ -11,6 +11,7 @@ from tyro.conf import Positional
 from convattn.cli.network_report import (
     check_origin,
     close,
+    compared,
     only_array,
     report_lines,
     report_numbers,

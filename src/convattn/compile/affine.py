@@ -114,11 +114,11 @@ class Affine:
         """Each point's channels times a matrix from the right."""
         return self._each(matrix.shape[1], lambda held: held @ matrix)
 
-    def scaled(self, factors: float | Float[np.ndarray, "channels"]) -> "Affine":
+    def scaled(self, factors: float | Float[np.ndarray, " channels"]) -> "Affine":
         """Each channel times its factor, or all times one."""
         return self._each(self.channels, lambda held: held * factors)
 
-    def taken(self, index: Int[np.ndarray, "channels"]) -> "Affine":
+    def taken(self, index: Int[np.ndarray, " channels"]) -> "Affine":
         """The channels of these numbers."""
         return self._each(len(index), lambda held: held[:, index])
 

@@ -128,15 +128,15 @@ class CompiledTransformer:
     for_training: bool = False
     report: Report | None = None
 
-    def __call__(self, images: Float[Array, "batch *image"]) -> Float[Array, "batch classes"]:
+    def __call__(self, images: Float[Array, " batch *image"]) -> Float[Array, " batch classes"]:
         """The logits as JAX computes them, of images as the function takes them."""
         return self.streams(images).logits
 
-    def streams(self, images: Float[Array, "batch *image"]) -> stock.Streams:
+    def streams(self, images: Float[Array, " batch *image"]) -> stock.Streams:
         """With what stands in the tokens before, within and after each block."""
         return self._streams(rows_first(images, self.channels_first))
 
-    def unrolled(self, images: Float[Array, "batch *image"]) -> Float[Array, "batch classes"]:
+    def unrolled(self, images: Float[Array, " batch *image"]) -> Float[Array, " batch classes"]:
         """The logits, its blocks one after the other instead of in a loop, as for ONNX."""
         rows = jnp.asarray(rows_first(images, self.channels_first), self.dtype)
         return stock.unrolled(self.timm, rows, self.plan.num_heads, self.constants.epsilon)
@@ -216,7 +216,7 @@ class CompiledTransformer:
             low, high = (np.moveaxis(side, 0, -1) if side.ndim else side for side in (low, high))
         return box_bound(self.plan, self.constants, self.dtype, low, high)
 
-    def features(self, images: Float[Array, "batch *image"]) -> list[Feature]:
+    def features(self, images: Float[Array, " batch *image"]) -> list[Feature]:
         """Every value of the network beside what the vision transformer holds of it.
 
         The network is evaluated in float64.

@@ -86,7 +86,7 @@ def token_maps(
     return ordered.reshape(geometry.heads, incoming, -1)
 
 
-def token_bias(bias: Num[Array, "out"], geometry: ConvolutionGeometry) -> Num[Array, "patch_out"]:
+def token_bias(bias: Num[Array, " out"], geometry: ConvolutionGeometry) -> Num[Array, " patch_out"]:
     """The bias of every output pixel of a patch.
 
     >>> token_bias(jnp.array([1, 2]), ConvolutionGeometry.of((3,), 2)).tolist()

@@ -74,7 +74,7 @@ def concrete_kernel(kernel: Any) -> Shaped[np.ndarray, "*taps in out"]:
 
 def distinct_rows(
     kernel: Shaped[np.ndarray, "*taps in out"], geometry: ConvolutionGeometry
-) -> tuple[Shaped[np.ndarray, "rows offsets"], Int[np.ndarray, "rows"]]:
+) -> tuple[Shaped[np.ndarray, "rows offsets"], Int[np.ndarray, " rows"]]:
     """The rows of F by s = q - p, channel in, channel out, and how often each one occurs.
 
     Args:

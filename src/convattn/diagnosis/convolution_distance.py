@@ -137,7 +137,7 @@ def tap_means(
 
 def inside_queries(
     sides: Sequence[int], kernel_size: Sequence[int], dilation: int | Sequence[int] = 1
-) -> tuple[Int[np.ndarray, "rows"], Int[np.ndarray, "columns"]]:
+) -> tuple[Int[np.ndarray, " rows"], Int[np.ndarray, " columns"]]:
     """The rows and the columns of those tokens whose whole neighbourhood lies in the image.
 
     >>> [each.tolist() for each in inside_queries((3, 4), (3, 2))]
@@ -151,13 +151,13 @@ def inside_queries(
     return rows, columns
 
 
-def axis_queries(side: int, shifts: Sequence[int]) -> Int[np.ndarray, "queries"]:
+def axis_queries(side: int, shifts: Sequence[int]) -> Int[np.ndarray, " queries"]:
     """Those of 0 … side - 1 that stay there under all shifts."""
     return np.arange(max(0, -min(shifts)), min(side, side - max(shifts)))
 
 
 def squared_norm(
-    attention: Float[np.ndarray, "heads *pairs"], value_gram: Float[np.ndarray, "heads heads"]
+    attention: Float[np.ndarray, " heads *pairs"], value_gram: Float[np.ndarray, " heads heads"]
 ) -> float:
     """|Σ_h A_h ⊗ W_h|² = Σ_gh ⟨A_g, A_h⟩ ⟨W_g, W_h⟩, and zero where rounding makes it negative.
 

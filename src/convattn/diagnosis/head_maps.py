@@ -86,7 +86,7 @@ def plot_heads(
 
 def _pixel_maps(
     layer: AttentionLayer, images: Any, image_size: int | Sequence[int] | None, axes: int
-) -> Float[np.ndarray, "heads *queries_and_keys"]:
+) -> Float[np.ndarray, " heads *queries_and_keys"]:
     """The mean attention of each query to the tokens of the image, the ring left out."""
     missing = images is None or (layer.content is not None and not len(images))
     if missing and (layer.content is not None or image_size is None):

@@ -56,7 +56,7 @@ class LayerAttention:
     grid: tuple[int, int]
     attention: Float[np.ndarray, "images heads queries keys"]
     at_mean: Float[np.ndarray, "heads queries keys"]
-    maps: Float[np.ndarray, "heads in out"] | None
+    maps: Float[np.ndarray, " heads in out"] | None
 
 
 def layer_attention(
@@ -113,7 +113,7 @@ def layer_attention(
 
 def linear_maps(
     layer: AttentionLayer, number_of_keys: int
-) -> Float[np.ndarray, "heads in out"] | None:
+) -> Float[np.ndarray, " heads in out"] | None:
     """W_h, gains included, in float64; None if both maps are the identity."""
     maps = [np.asarray(m, np.float64) for m in (layer.value, layer.output) if m is not None]
     linear = maps[0] @ maps[-1] if len(maps) == 2 else maps[0] if maps else None

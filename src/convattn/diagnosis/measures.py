@@ -50,16 +50,16 @@ class HeadMeasures:
         elsewhere: 1 - Σ S, the attention to keys that are not on the grid.
     """
 
-    distance: Float[np.ndarray, "heads"]
-    entropy: Float[np.ndarray, "heads"]
-    relative_entropy: Float[np.ndarray, "heads"]
+    distance: Float[np.ndarray, " heads"]
+    entropy: Float[np.ndarray, " heads"]
+    relative_entropy: Float[np.ndarray, " heads"]
     center: Float[np.ndarray, "heads 2"]
     covariance: Float[np.ndarray, "heads 2 2"]
-    spread: Float[np.ndarray, "heads"]
-    positions: Float[np.ndarray, "heads"]
+    spread: Float[np.ndarray, " heads"]
+    positions: Float[np.ndarray, " heads"]
     shift: Int[np.ndarray, "heads 2"]
-    one_shift: Float[np.ndarray, "heads"]
-    elsewhere: Float[np.ndarray, "heads"]
+    one_shift: Float[np.ndarray, " heads"]
+    elsewhere: Float[np.ndarray, " heads"]
 
 
 def measure_heads(
@@ -109,7 +109,7 @@ def measure_heads(
 def moments(
     weights: Float[np.ndarray, "heads shifts"], shifts: Int[np.ndarray, "shifts 2"]
 ) -> tuple[
-    Float[np.ndarray, "heads"], Float[np.ndarray, "heads 2"], Float[np.ndarray, "heads 2 2"]
+    Float[np.ndarray, " heads"], Float[np.ndarray, "heads 2"], Float[np.ndarray, "heads 2 2"]
 ]:
     """Mean distance, centre and covariance of distributions of shifts.
 
@@ -169,7 +169,7 @@ def wrong_row(attention: Float[np.ndarray, "*queries keys"]) -> str | None:
 def shift_sums(
     mean: Float[np.ndarray, "heads tokens tokens"], grid: tuple[int, int]
 ) -> tuple[
-    Int[np.ndarray, "shifts 2"], Float[np.ndarray, "heads shifts"], Int[np.ndarray, "shifts"]
+    Int[np.ndarray, "shifts 2"], Float[np.ndarray, "heads shifts"], Int[np.ndarray, " shifts"]
 ]:
     """All shifts between tokens, Σ_q Ā[q, q + δ] of each, and how many queries have that key.
 
@@ -192,7 +192,7 @@ def shift_sums(
 def _explained_by_positions(
     pairs: Float[np.ndarray, "images heads tokens tokens"],
     mean: Float[np.ndarray, "heads tokens tokens"],
-) -> Float[np.ndarray, "heads"]:
+) -> Float[np.ndarray, " heads"]:
     """`HeadMeasures.positions`."""
     images, axes = len(pairs), (0, 2, 3)
     if images < 2:

@@ -77,7 +77,7 @@ class NearestConvolution:
 
     kernel_size: tuple[int, int]
     relative: float | None
-    heads: Float[np.ndarray, "heads"]
+    heads: Float[np.ndarray, " heads"]
     taps: Float[np.ndarray, "heads rows columns"]
     norms: Float[np.ndarray, "rows columns"] | None
     whole: KernelCount | None
@@ -86,7 +86,7 @@ class NearestConvolution:
 
 def nearest_convolution(
     attention: Float[np.ndarray, "heads query_rows query_columns key_rows key_columns"],
-    maps: Float[np.ndarray, "heads in out"] | None,
+    maps: Float[np.ndarray, " heads in out"] | None,
     kernel_size: int | Sequence[int] = 3,
 ) -> NearestConvolution:
     """The nearest convolution of Σ_h A_h ⊗ W_h, its distance, and the heads that it takes.
@@ -132,7 +132,7 @@ def nearest_convolution(
     return NearestConvolution(sizes, distance.relative, distance.heads, heads, norms, whole, near)
 
 
-def triangular_factor(maps: Float[np.ndarray, "heads in out"]) -> Float[np.ndarray, "rank heads"]:
+def triangular_factor(maps: Float[np.ndarray, " heads in out"]) -> Float[np.ndarray, " rank heads"]:
     """R with RᵀR = (⟨W_g, W_h⟩), without the rounding that forming this product would cost.
 
     >>> abs(triangular_factor(np.array([[[3.0, 4.0]], [[0.0, 0.0]]]))).round(12).tolist()
@@ -150,7 +150,7 @@ def triangular_factor(maps: Float[np.ndarray, "heads in out"]) -> Float[np.ndarr
 def weighted_taps(
     attention: Float[np.ndarray, "heads query_rows query_columns key_rows key_columns"],
     kernel_size: tuple[int, int],
-) -> tuple[Float[np.ndarray, "heads taps"], Float[np.ndarray, "taps"]]:
+) -> tuple[Float[np.ndarray, "heads taps"], Float[np.ndarray, " taps"]]:
     """√n_t p_h(t) for each head and tap, and n_t: how many pairs a tap joins."""
     sides = attention.shape[1:3]
     means = tap_means(attention.astype(np.float64), kernel_size)
@@ -163,7 +163,7 @@ def weighted_taps(
     return np.stack(rows, axis=1), np.array(counts, float)
 
 
-def _kernel_count(taps: Float[np.ndarray, "rank *kernel_size"]) -> KernelCount:
+def _kernel_count(taps: Float[np.ndarray, " rank *kernel_size"]) -> KernelCount:
     """What S.kernel says of a kernel with this many independent rows of taps.
 
     >>> _kernel_count(np.array([[[1.0, 0.0, -1.0]]]))  # mixed sign: no nonnegative combination

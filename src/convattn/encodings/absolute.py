@@ -59,7 +59,7 @@ class AbsoluteEncoding(Encoding):
 
     def positional_scorer(
         self, grid: TokenGrid
-    ) -> Callable[[Int[Array, "block"]], Float[Array, "heads block keys"]]:
+    ) -> Callable[[Int[Array, " block"]], Float[Array, "heads block keys"]]:
         """The scores of some queries at a time, given by their flat numbers, which may be traced.
 
         Both factors are multiplied out once, for all blocks.

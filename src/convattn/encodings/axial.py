@@ -96,14 +96,14 @@ class AxialEncoding(Encoding):
 
     def positional_scorer(
         self, grid: TokenGrid
-    ) -> Callable[[Int[Array, "block"]], Float[Array, "heads block keys"]]:
+    ) -> Callable[[Int[Array, " block"]], Float[Array, "heads block keys"]]:
         """The scores of some queries at a time, given by their flat numbers, which may be traced.
 
         The factors of each axis are multiplied out once, for all blocks.
         """
         factors = self.factors(grid)
 
-        def of_block(queries: Int[Array, "block"]) -> Float[Array, "heads block keys"]:
+        def of_block(queries: Int[Array, " block"]) -> Float[Array, "heads block keys"]:
             total = jnp.zeros((self.heads, len(queries), 1), factors[0][0].dtype)
             for position, (left, right) in zip(
                 jnp.unravel_index(queries, grid.queries), factors, strict=True

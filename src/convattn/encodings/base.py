@@ -214,7 +214,7 @@ class RelativePosition(Encoding):
 
     def positional_scorer(
         self, grid: TokenGrid
-    ) -> Callable[[Int[Array, "block"]], Float[Array, "heads block keys"]]:
+    ) -> Callable[[Int[Array, " block"]], Float[Array, "heads block keys"]]:
         """The scores of some queries at a time, given by their flat numbers, which may be traced.
 
         The keys of a query see a rectangle of the table of shifts: on an axis with n queries, key
@@ -224,7 +224,7 @@ class RelativePosition(Encoding):
         """
         sides = tuple(len(shifts) for shifts in grid.shift_ranges)
 
-        def table_of(number_of_keys: Any) -> Float[Array, "heads *shifts"]:
+        def table_of(number_of_keys: Any) -> Float[Array, " heads *shifts"]:
             return self.shift_scores(grid.shifts, number_of_keys).reshape(self.heads, *sides)
 
         common = table_of(grid.number_of_keys) if grid.ahead is None else None
@@ -257,7 +257,7 @@ class OffsetTable(RelativePosition):
         """None: an entry is computed in at most 16."""
         return 0
 
-    def rows(self, shifts: Int[np.ndarray, "shifts axes"]) -> Int[np.ndarray, "shifts"]:
+    def rows(self, shifts: Int[np.ndarray, "shifts axes"]) -> Int[np.ndarray, " shifts"]:
         """The place of each shift among the offsets; of every other, the one after the last."""
         check_axes(shifts, len(self.offsets[0]), type(self).__name__)
         where = {offset: index for index, offset in enumerate(self.offsets)}

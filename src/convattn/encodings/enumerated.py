@@ -42,8 +42,8 @@ class EnumeratedEncoding(OffsetTable):
     [[-1.0, -1.0, -0.0]]
     """
 
-    alpha: Num[Array, "heads"]
-    targets: Num[Array, "heads"]
+    alpha: Num[Array, " heads"]
+    targets: Num[Array, " heads"]
     offsets: tuple[Shift, ...] = field(metadata={"static": True})
     codes: tuple[int, ...] = field(metadata={"static": True})
     spare: int = field(metadata={"static": True})
@@ -52,7 +52,7 @@ class EnumeratedEncoding(OffsetTable):
         """How many entries the arrays hold."""
         return len(self.codes)
 
-    def shift_codes(self, shifts: Int[np.ndarray, "shifts axes"]) -> Int[np.ndarray, "shifts"]:
+    def shift_codes(self, shifts: Int[np.ndarray, "shifts axes"]) -> Int[np.ndarray, " shifts"]:
         """n(δ) for each shift."""
         return np.array([*self.codes, self.spare])[self.rows(shifts)]
 

@@ -97,10 +97,10 @@ class Register:
     [4.0, 12.0]
     """
 
-    scores: Num[Array, "heads"]
+    scores: Num[Array, " heads"]
     per_token: bool = field(default=False, metadata={"static": True})
 
-    def at(self, number_of_tokens: int) -> Float[Array, "heads"]:
+    def at(self, number_of_tokens: int) -> Float[Array, " heads"]:
         """The scores beside so many tokens, in at least float32."""
         scores = self.scores.astype(score_dtype(self.scores))
         return scores + math.log(number_of_tokens) if self.per_token else scores

@@ -40,7 +40,7 @@ class QuadraticEncoding(RelativePosition):
     [[-8.0, -2.0, -0.0]]
     """
 
-    alpha: Num[Array, "heads"]
+    alpha: Num[Array, " heads"]
     centers: Num[Array, "heads axes"]
 
     def shift_scores(
@@ -89,7 +89,7 @@ def printed_features(
 
 
 def printed_target(
-    alpha: Num[Array, "heads"], centers: Num[Array, "heads axes"]
+    alpha: Num[Array, " heads"], centers: Num[Array, "heads axes"]
 ) -> Num[Array, "heads position_features"]:
     """v_h = -α(1, -2Δ_1, …) of C20 eq. 9.
 

@@ -43,8 +43,8 @@ class QuadraticGridEncoding(RelativePosition):
     [[0.0, -3.0], [-1.0, -2.0]]
     """
 
-    alpha: tuple[Num[Array, "_"], ...]
-    centers: tuple[Num[Array, "_"], ...]
+    alpha: tuple[Num[Array, " _"], ...]
+    centers: tuple[Num[Array, " _"], ...]
     pairs: tuple[tuple[int, ...], ...] = field(metadata={"static": True})
 
     @property
@@ -89,7 +89,7 @@ class QuadraticGridEncoding(RelativePosition):
 
     def _term(
         self, axis: int, shifts: Int[np.ndarray, "*shape"]
-    ) -> Float[Array, "coordinates *shape"]:
+    ) -> Float[Array, " coordinates *shape"]:
         dtype = score_dtype(*self.alpha, *self.centers)
         shape = (-1, *(1,) * shifts.ndim)
         alpha = self.alpha[axis].astype(dtype).reshape(shape)

@@ -44,7 +44,7 @@ class ScalarEncoding(OffsetTable):
     [[3. 1.]]
     """
 
-    exponents: Num[Array, "heads"]
+    exponents: Num[Array, " heads"]
     log_bases: Num[Array, "offsets"]
     logit: Num[Array, ""] | None
     offsets: tuple[Shift, ...] = field(metadata={"static": True})
@@ -68,7 +68,7 @@ class ScalarEncoding(OffsetTable):
         feature = feature[self.rows(shifts)]
         return self.exponents[:, None].astype(dtype) * feature[None, :]
 
-    def head_gains(self, number_of_keys: int | Array) -> Float[Array, "heads"]:
+    def head_gains(self, number_of_keys: int | Array) -> Float[Array, " heads"]:
         """Z_h(N) = N + Σ_δ (t_δ^h - 1), or Σ_δ t_δ^h in the limit form."""
         dtype = score_dtype(self.exponents, self.log_bases)
         powers = jnp.exp(
@@ -90,7 +90,7 @@ class ScalarEncoding(OffsetTable):
         parts = magnitude(self.exponents), magnitude(self.log_bases)
         return ScalarEncoding(*parts, logit, self.offsets).shift_scores(shifts, number_of_keys)
 
-    def gain_majorant(self, number_of_keys: int) -> Float[Array, "heads"]:
+    def gain_majorant(self, number_of_keys: int) -> Float[Array, " heads"]:
         """Σ_δ t_δ^h + |N - T|, the gain without its sign."""
         exponents, logs = self.exponents[:, None], self.log_bases[None]
         product = magnitude(exponents) * magnitude(logs)

@@ -33,7 +33,7 @@ from convattn.operators.shifts import TokenGrid
 
 _BLOCK_BYTES = 2**24
 
-Scorer = Callable[[Int[Array, "block"]], Float[Array, "heads block keys"]]
+Scorer = Callable[[Int[Array, " block"]], Float[Array, "heads block keys"]]
 
 
 def refusal(layer: AttentionLayer, grid: TokenGrid, options: AttentionOptions) -> str | None:
@@ -96,7 +96,7 @@ def _block_scores(
     left, right = content_factors(content, grid, tokens, dtype)
     scale = content_scale(content)
 
-    def both(queries: Int[Array, "block"]) -> Float[Array, "batch heads block keys"]:
+    def both(queries: Int[Array, " block"]) -> Float[Array, "batch heads block keys"]:
         own = left[:, :, queries]
         scores = jnp.einsum("bhqe,bhke->bhqk", own, right, precision=HIGHEST)
         if tables is not None:

@@ -67,7 +67,7 @@ def arrange_maps(
 
 
 def scaled(
-    maps: Num[Array, "*batch heads rows columns"], gains: Num[Array, "heads"], dtype: np.dtype
+    maps: Num[Array, "*batch heads rows columns"], gains: Num[Array, " heads"], dtype: np.dtype
 ) -> Num[Array, "*batch heads rows columns"]:
     """Each head's map, or its weights, times its gain, in `dtype`."""
     axes = (*range(maps.ndim - 3), -2, -1)

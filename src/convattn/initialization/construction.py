@@ -44,7 +44,7 @@ class Positions(ABC):
 
     @property
     @abstractmethod
-    def used(self) -> Int[np.ndarray, "features"]:
+    def used(self) -> Int[np.ndarray, " features"]:
         """The features of a head that the scores need."""
 
     def usual_norm(self, content: float, before: int) -> float:
@@ -75,7 +75,7 @@ class Positions(ABC):
     @abstractmethod
     def leaks(
         self, model: VisionTransformer, block: Block, shifts: Sequence[Shift], content: float
-    ) -> Float[np.ndarray, "heads"]:
+    ) -> Float[np.ndarray, " heads"]:
         """The largest leak of each head of a block, from the numbers that the network holds."""
 
 
@@ -102,7 +102,7 @@ class AddedPositions(Positions):
         return position_norms(position_channels(model, self.code.grid))
 
     @property
-    def used(self) -> Int[np.ndarray, "features"]:
+    def used(self) -> Int[np.ndarray, " features"]:
         """The first ones."""
         return np.arange(USED)
 
@@ -151,13 +151,13 @@ class AddedPositions(Positions):
 
     def leaks(
         self, model: VisionTransformer, block: Block, shifts: Sequence[Shift], content: float
-    ) -> Float[np.ndarray, "heads"]:
+    ) -> Float[np.ndarray, " heads"]:
         """As `stored_leaks`."""
         return stored_leaks(model, self.code, block, tuple(shifts), content)
 
 
 def with_filters(
-    model: VisionTransformer, filters: Sequence[Filters], used: Int[np.ndarray, "features"]
+    model: VisionTransformer, filters: Sequence[Filters], used: Int[np.ndarray, " features"]
 ) -> VisionTransformer:
     """The network with the value and output maps of these filters, and no scores.
 
@@ -171,7 +171,7 @@ def with_filters(
     )
 
 
-def _filtered(block: Block, filters: Filters, used: Int[np.ndarray, "features"]) -> Block:
+def _filtered(block: Block, filters: Filters, used: Int[np.ndarray, " features"]) -> Block:
     heads, channels, head_dim = filters.values.shape
     changed = {name: array.copy() for name, array in block.items()}
     width = changed["query.weight"].shape[1]

@@ -225,7 +225,7 @@ def _with_scores(
     layer_streams: list[Stream],
     leak: float,
     every_layer: bool,
-) -> tuple[dict[str, np.ndarray], list[Float[np.ndarray, "heads"]]]:
+) -> tuple[dict[str, np.ndarray], list[Float[np.ndarray, " heads"]]]:
     """The state dict with the least scores that leak no more, and what its heads leak at most.
 
     Scores are rounded as the parameters are, which can change a leak; then a smaller one is asked

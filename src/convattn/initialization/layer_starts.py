@@ -88,7 +88,7 @@ class Initialization:
 
 
 def layer_starts(
-    filters: list[Filters], streams: list[Stream], leaks: list[Float[np.ndarray, "heads"]]
+    filters: list[Filters], streams: list[Stream], leaks: list[Float[np.ndarray, " heads"]]
 ) -> tuple[LayerStart, ...]:
     """What is certain of each layer of the stored network."""
     layers = []

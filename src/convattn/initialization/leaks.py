@@ -83,9 +83,9 @@ def deviations(width: int, epsilon: float, content: float, norm: float) -> Devia
 def leaks(
     numerators: Float[np.ndarray, "queries keys"],
     slack: Float[np.ndarray, "queries keys"],
-    targets: Int[np.ndarray, "queries"],
+    targets: Int[np.ndarray, " queries"],
     deviation_range: Deviations,
-) -> Float[np.ndarray, "queries"]:
+) -> Float[np.ndarray, " queries"]:
     """The largest weight that each query can give to other keys than its target.
 
     >>> one = np.array([[1.0, 0.0]])
@@ -112,7 +112,7 @@ def stored_leaks(
     block: Block,
     shifts: tuple[Shift, ...],
     content: float,
-) -> Float[np.ndarray, "heads"]:
+) -> Float[np.ndarray, " heads"]:
     """The largest leak of each head of a block, from the numbers that the network holds."""
     before, width = len(model.prefix), len(model.patch_bias)
     vectors, channels = position_channels(model, code.grid), width - CHANNELS

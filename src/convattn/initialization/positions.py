@@ -119,7 +119,7 @@ class PositionCode:
 
 def targets(
     grid: tuple[int, int], border: str, shift: Shift, before: int
-) -> Int[np.ndarray, "queries"]:
+) -> Int[np.ndarray, " queries"]:
     """The number of the key that each token of the grid looks at, tokens before it counted.
 
     >>> targets((1, 3), "edge", (0, 1), 1).tolist()

@@ -50,7 +50,7 @@ class Rotary:
 
     turns: Float[np.ndarray, "pairs axes"]
     layout: Layout = "interleaved"
-    origin: tuple[float, float] | Float[np.ndarray, "axes"] = (0.0, 0.0)
+    origin: tuple[float, float] | Float[np.ndarray, " axes"] = (0.0, 0.0)
 
     def __post_init__(self) -> None:
         try:
@@ -144,7 +144,7 @@ class Rotary:
 
 def largest_lead(
     rotary: Rotary, grid: tuple[int, int], reach: tuple[int, int]
-) -> tuple[Float[np.ndarray, "pairs"], float, float]:
+) -> tuple[Float[np.ndarray, " pairs"], float, float]:
     """The amplitudes a with the largest lead m, m, and the least S(s) of a target.
 
     >>> amplitudes, lead, least = largest_lead(Rotary.axial(8, base=10.0), (8, 8), (1, 1))

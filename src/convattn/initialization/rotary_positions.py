@@ -71,7 +71,7 @@ class RotaryPositions(Positions):
     rotary: Rotary
     grid: tuple[int, int]
     before: int
-    amplitudes: Float[np.ndarray, "pairs"]
+    amplitudes: Float[np.ndarray, " pairs"]
     lead: float
     lowest: float
     pair: int
@@ -107,7 +107,7 @@ class RotaryPositions(Positions):
         return PositionNorms(0.0, self.norm, 0.0)
 
     @property
-    def used(self) -> Int[np.ndarray, "features"]:
+    def used(self) -> Int[np.ndarray, " features"]:
         """The coordinates of pairs with an amplitude, and of i beside tokens before the grid."""
         needed = self.amplitudes > 0
         needed[self.pair] |= self.before > 0
@@ -170,7 +170,7 @@ class RotaryPositions(Positions):
 
     def leaks(
         self, model: VisionTransformer, block: Block, shifts: Sequence[Shift], content: float
-    ) -> Float[np.ndarray, "heads"]:
+    ) -> Float[np.ndarray, " heads"]:
         """The largest leak of each head of a block, from the numbers that the network holds."""
         vector = model.prefix[: self.before and 1, -CHANNELS:].sum(axis=0)
         deviation_range = deviations(

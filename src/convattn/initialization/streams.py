@@ -39,7 +39,7 @@ class Stream:
     content: float
     read: float
     maps: Float[np.ndarray, "heads channels out_channels"]
-    norms: Float[np.ndarray, "heads"]
+    norms: Float[np.ndarray, " heads"]
     stacked: float
 
 

@@ -72,8 +72,8 @@ class KnownValue:
 
     name: str
     blocks: int
-    tokens: Int[np.ndarray, "tokens"]
-    channels: Int[np.ndarray, "features"]
+    tokens: Int[np.ndarray, " tokens"]
+    channels: Int[np.ndarray, " features"]
     numbers: Float[np.ndarray, "images tokens features"]
     field: Bool[np.ndarray, "tokens rows columns"]
     jacobian: Float[np.ndarray, "images tokens features channels rows columns"]

@@ -44,7 +44,7 @@ def multi_head_self_attention(
     weights: Float[Array, "heads queries keys"] | Float[Array, "batch heads queries keys"],
     value: Num[Array, "heads features head_features"] | None = None,
     output: Num[Array, "heads head_features out_features"] | None = None,
-    bias: Num[Array, "out_features"] | None = None,
+    bias: Num[Array, " out_features"] | None = None,
     *,
     precision: lax.PrecisionLike = HIGHEST,
 ) -> Num[Array, "batch queries out_features"]:

@@ -236,7 +236,7 @@ def fill_around(
     return jnp.where(inside, jnp.pad(wide, around), mean)
 
 
-def outside_places(size: int, width: tuple[int, int], fill: str) -> Int[Array, "filled"]:
+def outside_places(size: int, width: tuple[int, int], fill: str) -> Int[Array, " filled"]:
     """Which pixel of an axis stands at each place of it and of the fill (before, after) around it.
 
     `jnp.pad` decides from the size how often it wraps or mirrors: it refuses a symbolic one.

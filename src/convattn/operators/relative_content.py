@@ -18,7 +18,7 @@ def relative_scores(
     tables: tuple[Array, ...],
     queries: Num[Array, "batch heads block key_features"],
     grid: TokenGrid,
-    numbers: Int[Array, "block"] | None = None,
+    numbers: Int[Array, " block"] | None = None,
 ) -> Num[Array, "batch heads block keys"]:
     """q·concat(row_(δ_1), column_(δ_2)) of some queries with all keys, δ = key - query.
 

@@ -41,7 +41,7 @@ class EvenBias:
     Source: B19 eq. 3.
     """
 
-    values: Num[Array, "heads *distances"]
+    values: Num[Array, " heads *distances"]
     uniform_weight: Num[Array, ""] | float | None = None
 
     @property
@@ -73,7 +73,7 @@ def even_bias_scores(
     keys: Sequence[int],
     *,
     step: Sequence[int] | None = None,
-    attended: Int[Array, "queries"] | int | None = None,
+    attended: Int[Array, " queries"] | int | None = None,
 ) -> Float[Array, "heads queries keys"]:
     """b_(|δ_1|, |δ_2|) for every query and key, times M(N) if there is a leak.
 

@@ -13,7 +13,7 @@ from convattn.operators.arrays import accumulation_dtype, as_array
 from convattn.sac.attend import floating_result
 
 
-def cosine_similarity(first: Any, second: Any) -> Float[Array, "batch"]:
+def cosine_similarity(first: Any, second: Any) -> Float[Array, " batch"]:
     """The cosine between the mean features of both images; 0 where one of them has none.
 
     Of any scale: the features are divided by their largest entry, and so are their sums, before
@@ -52,7 +52,7 @@ def cosine_similarity(first: Any, second: Any) -> Float[Array, "batch"]:
     return jnp.where(present, cosine, 0).astype(result)
 
 
-def _at_most_one(features: Float[Array, "batch *rest"]) -> Float[Array, "batch *rest"]:
+def _at_most_one(features: Float[Array, " batch *rest"]) -> Float[Array, " batch *rest"]:
     """The features divided by the largest entry of each image; zeros stay.
 
     The cosine does not depend on that scale, so neither does its gradient.

@@ -58,7 +58,7 @@ class Thresholds:
 
 def degenerate_heads(
     root_precision: Float[np.ndarray, "heads 2 2"], thresholds: Thresholds | None = None
-) -> Bool[np.ndarray, "heads"]:
+) -> Bool[np.ndarray, " heads"]:
     """Whether each head is degenerate, from R with Σ⁻¹ = RᵀR; by the paper's thresholds if none.
 
     If R is singular its condition number is infinite.

@@ -57,7 +57,7 @@ def validation_split(images: Images, fraction: float, *, seed: int) -> tuple[Ima
     return train, validation
 
 
-def random_words(seed: int, number: int, count: int) -> UInt64[np.ndarray, "count"]:
+def random_words(seed: int, number: int, count: int) -> UInt64[np.ndarray, " count"]:
     """The first words of NumPy's Philox generator with the key (seed, number).
 
     Raises:

@@ -34,8 +34,8 @@ class Named(nnx.Module):
 
 def image_function(
     model: ResNet,
-    mean: Float[np.ndarray, "channels"],
-    std: Float[np.ndarray, "channels"],
+    mean: Float[np.ndarray, " channels"],
+    std: Float[np.ndarray, " channels"],
     dtype: DTypeLike = np.float32,
 ) -> Callable[[Array], Array]:
     """From images of bytes `[batch, height, width, channels]` to logits.

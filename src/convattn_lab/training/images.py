@@ -79,7 +79,7 @@ class TrainingImages(TrainingExamples):
         }
 
 
-def predicted_classes(model: nnx.Module, images: TrainingImages) -> Int[np.ndarray, "images"]:
+def predicted_classes(model: nnx.Module, images: TrainingImages) -> Int[np.ndarray, " images"]:
     """The class of each test image: the first with the largest logit."""
     count, (graph, state) = len(images.test), nnx.split(model)
     arrays, batch = jax.device_put(images.arrays(images.test)), min(BATCH, count)

@@ -143,7 +143,7 @@ def in_float32(settings: TrainingSettings) -> TrainingSettings:
 
 def _first_images(
     images: TrainingImages, split: Images, count: int
-) -> tuple[Float[Array, "batch height width channels"], Int[Array, "batch"]]:
+) -> tuple[Float[Array, "batch height width channels"], Int[Array, " batch"]]:
     """The first images of a part, normalised, in float32; and their labels."""
     arrays = jax.device_put(images.arrays(split))
     indices = jnp.arange(min(count, len(split)))

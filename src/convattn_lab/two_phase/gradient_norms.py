@@ -55,7 +55,7 @@ def group_of(name: str) -> str:
 def gradient_norms(
     model: nnx.Module,
     images: Float[Array, "batch height width channels"],
-    labels: Int[Array, "batch"],
+    labels: Int[Array, " batch"],
     label_smoothing: float = 0.0,
 ) -> dict[str, GroupGradient]:
     """The gradients of the mean loss over some images, for each group.

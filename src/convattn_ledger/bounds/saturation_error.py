@@ -86,7 +86,7 @@ def head_saturation(encoding: object, number_of_keys: int) -> list[arb]:
 
 def saturation_error_factor(
     layer: AttentionLayer, number_of_keys: int
-) -> Float[np.ndarray, "patch_out"]:
+) -> Float[np.ndarray, " patch_out"]:
     """Σ_h 2·TV_h·Σ_i |W_h,ij|: times max|X| it bounds |layer - limit| for every image.
 
     Args:

@@ -35,7 +35,7 @@ def two_head_error_bound(
     at_queries: Int[np.ndarray, "batch *queries channels"],
     dtype: DTypeLike,
     *,
-    bias: Int[np.ndarray, "channels"] | None = None,
+    bias: Int[np.ndarray, " channels"] | None = None,
     magnitude: int,
 ) -> Float[np.ndarray, "batch *queries channels"]:
     """The bound of this module for ε = 1/2, entry by entry.

@@ -152,7 +152,7 @@ def bare_zero_padding_basis(
     *,
     patch_size: int | Sequence[int] = 1,
     dilation: int | Sequence[int] = 1,
-) -> Int[np.ndarray, "dimension *taps"]:
+) -> Int[np.ndarray, " dimension *taps"]:
     """A basis of the kernels, for one pair of channels, whose T_q is the same at all queries.
 
     Returns:

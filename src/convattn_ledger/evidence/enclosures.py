@@ -100,14 +100,14 @@ def bias_saturation_enclosed(
 
 
 def _bias_row(
-    logit: float, offset: int, shifts: Int[np.ndarray, "keys"]
-) -> Float[np.ndarray, "keys"]:
+    logit: float, offset: int, shifts: Int[np.ndarray, " keys"]
+) -> Float[np.ndarray, " keys"]:
     """The scores of a head with bias M at one offset, from the library's encoding."""
     encoding = BiasEncoding(jnp.full((1, 1), logit, jnp.float64), None, ((offset,),))
     return np.asarray(encoding.shift_scores(shifts[:, None], len(shifts))[0], np.float64)
 
 
-def distance_to_one_hot(scores: Float[np.ndarray, "keys"], target: int) -> arb:
+def distance_to_one_hot(scores: Float[np.ndarray, " keys"], target: int) -> arb:
     """Half the L1 distance of softmax(scores) to the one-hot row, enclosed.
 
     Keys of equal score have equal weight, so each distinct score is exponentiated once.

@@ -47,7 +47,7 @@ def join_tokens(
 def tokens_at(
     tokens: Shaped[np.ndarray, "batch rows columns features"],
     offset: tuple[int, int],
-    outside: Shaped[np.ndarray, "batch #rows #columns features"] | int = 0,
+    outside: Shaped[np.ndarray, " batch #rows #columns features"] | int = 0,
 ) -> Shaped[np.ndarray, "batch rows columns features"]:
     """X_(q+δ) at every query q, and `outside` where there is no such token.
 

@@ -55,7 +55,7 @@ def integer_kernel(
 def converted(
     kernel: Num[np.ndarray, "..."],
     dtype: str,
-    bias: Num[np.ndarray, "out"] | None = None,
+    bias: Num[np.ndarray, " out"] | None = None,
     **options: Any,
 ) -> AttentionLayer:
     """`conv_to_attention` in this dtype, as one program instead of one for each operation."""

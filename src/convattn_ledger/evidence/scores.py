@@ -105,8 +105,8 @@ def relative_score_terms(
     query: Num[Array, "features key_features"],
     key: Num[Array, "features key_features"],
     position_key: Num[Array, "position_features key_features"],
-    content_bias: Num[Array, "key_features"],
-    position_bias: Num[Array, "key_features"],
+    content_bias: Num[Array, " key_features"],
+    position_bias: Num[Array, " key_features"],
 ) -> RelativeTerms:
     """The relative score, in shapes that work: with r_δ in row k - q of `relative`,
 

@@ -47,7 +47,7 @@ class BiAffine:
     bilinear: Num[Array, "heads key_features query_features"] | None = None
     key_weight: Num[Array, "heads key_features"] | None = None
     query_weight: Num[Array, "heads query_features"] | None = None
-    offset: Num[Array, "heads"] | None = None
+    offset: Num[Array, " heads"] | None = None
 
 
 def bi_affine(

@@ -27,7 +27,7 @@ from convattn_ledger.structures.mixed_product import Tensor, mixed_product
 Fractions = Shaped[np.ndarray, "rows columns"]
 
 
-def dual_basis(family: Any) -> Shaped[Tensor, "size *shape"]:
+def dual_basis(family: Any) -> Shaped[Tensor, " size *shape"]:
     """a* with Σ_s a*_ks a_ls = [k = l].
 
     Args:
@@ -73,7 +73,7 @@ def dual_basis(family: Any) -> Shaped[Tensor, "size *shape"]:
     return jnp.linalg.inv(jnp.asarray(wide.T)).reshape(members.shape)
 
 
-def invert_mixed_product(family: Any, phi: Any) -> Shaped[Tensor, "size *parameter_shape"]:
+def invert_mixed_product(family: Any, phi: Any) -> Shaped[Tensor, " size *parameter_shape"]:
     """The one Θ with a∘Θ = Φ.
 
     Args:

@@ -113,10 +113,10 @@ def sparse_basis(matrices: Any, dtype: DTypeLike | None = None) -> SparseBasis:
 
 
 def basis_from_entries(
-    values: Num[Array, "nonzeros"],
-    bases: Int[np.ndarray, "nonzeros"],
-    keys: Int[np.ndarray, "nonzeros"],
-    queries: Int[np.ndarray, "nonzeros"],
+    values: Num[Array, " nonzeros"],
+    bases: Int[np.ndarray, " nonzeros"],
+    keys: Int[np.ndarray, " nonzeros"],
+    queries: Int[np.ndarray, " nonzeros"],
     shape: tuple[int, int, int],
 ) -> SparseBasis:
     """A basis from distinct positions, as they are.

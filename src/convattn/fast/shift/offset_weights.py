@@ -130,6 +130,6 @@ def _largest(
     return lax.stop_gradient(jnp.maximum(among, jnp.where(some, other, -jnp.inf)))
 
 
-def _power(exponents: Float[Array, "heads #offsets _"], occurs: Any) -> Array:
+def _power(exponents: Float[Array, " heads #offsets _"], occurs: Any) -> Array:
     """e^x where it occurs and 0 elsewhere, with gradients that do not overflow elsewhere."""
     return jnp.exp(jnp.where(occurs, exponents, -jnp.inf))

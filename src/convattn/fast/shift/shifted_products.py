@@ -33,7 +33,7 @@ Box = tuple[Queries, ...]  # for each axis its queries
 WIDE = 256
 
 
-def shifted(tokens: Num[Array, "batch *rest"], offset: Shift, box: Box) -> Array:
+def shifted(tokens: Num[Array, " batch *rest"], offset: Shift, box: Box) -> Array:
     """X_(q+δ) for every query q of the box, zero where q + δ is no token.
 
     Args:

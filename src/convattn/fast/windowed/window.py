@@ -82,7 +82,7 @@ def choose_windows(
 
 def skipped_weight(
     encoding: RelativePosition, grid: TokenGrid, windows: tuple[Window, ...] | None = None
-) -> Float[Array, "heads"]:
+) -> Float[Array, " heads"]:
     """For each head at least the most weight that any query has on the keys outside the window.
 
     It is that weight up to rounding and zero if nothing is skipped. Of concrete parameters it is
@@ -118,7 +118,9 @@ def skipped_weight(
 
 
 def _weight_bound(
-    scores: Shaped[Any, "heads *shifts"], inside: Bool[np.ndarray, "heads *shifts"], grid: TokenGrid
+    scores: Shaped[Any, " heads *shifts"],
+    inside: Bool[np.ndarray, " heads *shifts"],
+    grid: TokenGrid,
 ) -> Any:
     """The bound of `skipped_weight` from a table of scores, in NumPy or JAX, before it is cut at 1.
 

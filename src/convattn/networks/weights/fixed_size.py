@@ -91,7 +91,7 @@ class FixedSizeAttention:
     scores: Float[Array, "heads queries keys"]
     value: Float[Array, "heads features head_features"]
     output: Float[Array, "heads head_features out_features"]
-    bias: Float[Array, "out_features"]
+    bias: Float[Array, " out_features"]
     tokens: ImageTokens
     layer: AttentionLayer
 

@@ -54,7 +54,7 @@ def wide_dtype(dtype: DTypeLike) -> np.dtype:
 
 
 def with_bias(
-    values: Float[Array, "*shape features"], bias: Float[Array, "features"]
+    values: Float[Array, "*shape features"], bias: Float[Array, " features"]
 ) -> Float[Array, "*shape features"]:
     """values + bias, also where JAX refuses to promote ranks.
 

@@ -49,8 +49,8 @@ def dropout(
 
 
 def drop_path(
-    values: Float[Array, "batch *shape"], rate: float, key: Array | None
-) -> Float[Array, "batch *shape"]:
+    values: Float[Array, " batch *shape"], rate: float, key: Array | None
+) -> Float[Array, " batch *shape"]:
     """Each image's numbers are all zero with probability `rate`, else all over 1 - rate.
 
     Args:

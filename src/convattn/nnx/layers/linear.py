@@ -60,7 +60,7 @@ class Linear(nnx.Linear):
 def _half_affine(
     inputs: Float[Array, "*lead features"],
     kernel: Float[Array, "features out_features"],
-    bias: Float[Array, "out_features"],
+    bias: Float[Array, " out_features"],
 ) -> Float[Array, "*lead out_features"]:
     """X W + b in the dtype of X, with W rounded to it, and a sum in float32 that is rounded once.
 

@@ -67,7 +67,7 @@ class ConvolutionMixing(nnx.Module):
 def convolve_tokens(
     tokens: Float[Array, "batch rows columns features"],
     kernel: Float[Array, "rows_read columns_read channels channels"],
-    bias: Float[Array, "channels"],
+    bias: Float[Array, " channels"],
     *,
     patch_size: int,
     border: Border = "zero",

@@ -83,7 +83,7 @@ def draw_mixing(
 
 
 @cache
-def fractions(alpha: float) -> Float32[np.ndarray, "quantiles"]:
+def fractions(alpha: float) -> Float32[np.ndarray, " quantiles"]:
     """Beta(α, α) at its quantiles (i + ½)/4096, in multiples of 2⁻¹⁶.
 
     >>> fractions(1.0)[:2] * 2**16

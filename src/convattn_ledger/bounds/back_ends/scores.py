@@ -71,7 +71,7 @@ def score_roundings(layer: AttentionLayer, features: int) -> int:
     return count
 
 
-def query_rows(grid: TokenGrid) -> Int[np.ndarray, "queries"]:
+def query_rows(grid: TokenGrid) -> Int[np.ndarray, " queries"]:
     """Which of the keys the queries are."""
     return np.ravel_multi_index(tuple(grid.query_positions.T), grid.keys)
 
