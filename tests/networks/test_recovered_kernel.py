@@ -8,22 +8,23 @@ from convattn.constructions.conversion import conv_to_attention
 from convattn.networks.recovered_kernel import size_within
 
 KERNEL = jnp.array([[[2.0, 1.0]], [[-1.0, 3.0]], [[0.5, -2.0]]])
-EDGE = jnp.array([[[1.0]], [[-1.0]]])  # its uniform parts cancel
+EDGE = jnp.array([[[1.0]], [[-2.0]], [[1.0]]])  # its uniform parts cancel
 
 
-def uniform(sharpness, size):
-    """N·Σ_h u_h |Σ_h W_h|/|K|: three heads, N keys, the target e^M times as heavy as the others."""
-    keys = size + 2
-    kernel = np.asarray(KERNEL)
-    weight = 1 / (np.exp(sharpness) + keys - 1)
-    return keys * weight * np.linalg.norm(kernel.sum(axis=0)) / np.linalg.norm(kernel)
+def apart(kernel, size):
+    """The larger of N·u|Σ_h W_h|/|K| and of what the target's weight lost since 10 pixels."""
+    kernel, few, keys = np.asarray(kernel), 12, size + 2
+    other, before = (1 / (np.exp(17.0) + number - 1) for number in (keys, few))
+    uniform = keys * other * np.linalg.norm(kernel.sum(axis=0)) / np.linalg.norm(kernel)
+    return max(uniform, (before - other) * np.exp(17.0))
 
 
+@pytest.mark.parametrize("kernel", [KERNEL, EDGE, jnp.ones((3, 1, 1))])
 @pytest.mark.parametrize("tolerance", [1e-5, 1e-3])
-def test_the_uniform_part_is_within_the_tolerance_up_to_that_size(tolerance):
-    layer = conv_to_attention(KERNEL, form="limit", sharpness=17.0)
-    (size,) = size_within(layer, KERNEL, (10,), tolerance)
-    assert uniform(17, size) <= tolerance < uniform(17, 1.3 * size)
+def test_layer_and_convolution_are_within_the_tolerance_up_to_that_size(kernel, tolerance):
+    layer = conv_to_attention(kernel, form="limit", sharpness=17.0)
+    (size,) = size_within(layer, kernel, (10,), tolerance)
+    assert apart(kernel, size) <= tolerance < apart(kernel, 1.3 * size)
 
 
 def test_sizes_keep_their_proportions_and_hold_whole_patches():
@@ -40,7 +41,7 @@ def test_sizes_keep_their_proportions_and_hold_whole_patches():
         (KERNEL, {}),  # a uniform head cancels
         (KERNEL, {"form": "limit"}),  # one-hot in the dtype
         (KERNEL, {"form": "limit", "encoding": "quadratic", "sharpness": 17.0}),  # far scores fall
-        (EDGE, {"form": "limit", "sharpness": 17.0}),
+        (EDGE, {"form": "limit", "sharpness": 800.0}),
     ],
 )
 def test_what_holds_on_every_size(kernel, options):

@@ -29,6 +29,7 @@ from convattn.operators.roundoff import unit_roundoff
 
 _MAX_ENTRIES = 2**26  # of the attention of all heads
 _MOST_KEYS = 2**32  # of an image that anybody has
+_HIGHEST = 700.0  # a score ahead of the others that exp takes in float64
 
 
 def recovered_kernel(
@@ -89,17 +90,19 @@ def uniform_part(
 def size_within(
     layer: AttentionLayer, kernel: Array, image_size: Sequence[int], tolerance: float
 ) -> tuple[int, ...] | None:
-    """The largest sides on which the uniform part is within a tolerance, in these proportions.
+    """The largest sides on which the kernel stays within a tolerance, in these proportions.
 
-    With scores s over a table's offsets and one other score s_0 at every other shift, no head
-    cancels the uniform part: with E_h = Σ_δ e^(s_hδ - s_0) over the T offsets it is
-    N·|Σ_h W_h/(E_h - T + N)|/|kernel|, about N·e^-M for scores that are M ahead.
+    With scores s over a table's T offsets and one other score s_0 at every other shift, let
+    E_h = Σ_δ e^(s_hδ - s_0). With N keys head h has the weight e^(s_hδ - s_0)/(E_h - T + N) at δ,
+    which falls, and N/(E_h - T + N) on all keys alike, which grows: both by about N·e^-M for scores
+    that are M ahead. No head cancels this.
 
     Args:
         layer: Without content.
         kernel: The nearest one.
         image_size: From `recovery_size`.
-        tolerance: Of the uniform part.
+        tolerance: Of |Σ_h W_h N/(E_h - T + N)|, and of what the change of the weights at the
+            offsets does, relative to |kernel|.
 
     Returns:
         The sides in pixels, at least `image_size`; None if it holds up to 2^32 keys, if the other
@@ -117,14 +120,20 @@ def size_within(
     offsets = np.array(encoding.offsets)
     far = np.abs(offsets).max(axis=0, keepdims=True) + 1
     scores = np.asarray(encoding.shift_scores(np.concatenate([offsets, far]), keys), np.float64)
-    with np.errstate(over="ignore"):
-        others = np.exp(scores[:, :-1] - scores[:, -1:]).sum(axis=1) - len(offsets)
+    table = np.exp(np.minimum(scores[:, :-1] - scores[:, -1:], _HIGHEST))
+    others = table.sum(axis=1) - len(offsets)
     flat = np.asarray(working_maps(layer), np.float64).reshape(layer.heads, -1)
     triangle = np.linalg.qr(flat.T).R.T  # |a W| = |a triangle|, in fewer columns
     norm = float(jnp.linalg.norm(kernel)) * math.prod(layer.output_patch_size) ** 0.5 or 1.0
     growths = 2.0 ** np.arange(0, math.log2(_MOST_KEYS / keys), 1 / 64)
-    numbers = keys * growths[:, None]
-    parts = np.linalg.norm((numbers / (others + numbers)) @ triangle, axis=1) / norm
+
+    def part(number: float) -> float:
+        uniform = np.linalg.norm((number / (others + number)) @ triangle)
+        lost = (number - keys) / (others + number) / (others + keys)
+        change = np.linalg.norm((table * lost[:, None]).T @ triangle)
+        return float(max(uniform, change)) / norm
+
+    parts = np.array([part(keys * growth) for growth in growths])
     if (parts <= tolerance).all():
         return None
     growth = growths[max(int(np.argmax(parts > tolerance)) - 1, 0)] ** (1 / len(image_size))
