@@ -313,12 +313,18 @@ def test_a_leak_that_large_images_show_is_no_convolution(convattn_command, tmp_p
     layer, target = tmp_path / "layer.safetensors", tmp_path / "conv.safetensors"
     words = ("convert", "back", layer, "--kernel-size", 3, 3, "-o", target)
     narrow = jnp.asarray(kernel, jnp.bfloat16)
-    leaking = {"form": "limit", "sharpness": 9.0}
+    leaking: dict[str, Any] = {"form": "limit", "sharpness": 9.0}
     for options, code in ((leaking, 1), ({}, 0)):  # the exact form, whose uniform head cancels
         convattn.save_layer(convattn.conv_to_attention(narrow, **options), layer)
         done = convattn_command(*words)
         assert done.code == code
         assert "of the mean of all pixels" in done.out or not code
+        assert "judged on images" not in done.out
+    sharper = convattn.conv_to_attention(kernel.astype(np.float32), form="limit", sharpness=30.0)
+    convattn.save_layer(sharper, layer)
+    done = convattn_command(*words)
+    assert done.code == 0
+    assert "judged on images of up to" in done.out
 
 
 @pytest.mark.parametrize(

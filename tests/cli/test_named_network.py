@@ -23,6 +23,13 @@ def of_neighbour():
     return network()
 def unfinished():
     import no_module_of_this_name
+def gone():
+    return open("gone.npy")
+def refused():
+    import convattn
+    return convattn.conv_to_attention(kernel.reshape(3, 1, 1), form="neither")
+def of_jax():
+    return jnp.reshape(kernel, (2, 2))
 """
 
 
@@ -54,6 +61,9 @@ def test_modules_beside_the_file_can_be_imported(tmp_path, monkeypatch) -> None:
         ("own_networks.py:of_size", None, "cannot be called without arguments.*'size'"),
         ("own_networks.py:number", None, "gives int, but expected a function"),
         ("own_networks.py:broken", None, "own_networks.py:broken ends in IndexError: list index"),
+        ("own_networks.py:gone", None, "own_networks.py:gone ends in FileNotFoundError"),
+        ("own_networks.py:of_jax", None, "own_networks.py:of_jax ends in TypeError"),
+        ("own_networks.py:refused", None, "^form='neither', but expected"),
         ("own_networks.py:unfinished", None, "unfinished ends in ModuleNotFoundError: No module"),
         ("own_networks.py:network", "w.safetensors", "for a function of JAX, but expected none"),
         ("nowhere.py:network", None, "there is no file nowhere.py"),

@@ -23,6 +23,7 @@ from convattn.cli.running import (
     Json,
     Sizes,
     UsageError,
+    cannot,
     changed_options,
     option,
     require_seed,
@@ -50,7 +51,7 @@ class Compile:
             network takes: [batch, rows, columns, channels] in JAX, [batch, channels, rows, columns]
             in PyTorch; default: one of noise, or the test images of a run.
         expected: A .npy file of the logits that the network has for these images where it comes
-            from: tells another architecture whose tensors have the same names and shapes.
+            from: they tell it from others whose tensors have the same names and shapes.
         image_size: Pixels of the noise, for all axes or for each.
         output: Where to write, .safetensors, with the arguments of the library's class in its
             metadata; default: NAME.vit.safetensors here.
@@ -131,7 +132,7 @@ class Compile:
         try:
             content, passed, lines, numbers = self._compiled()
         except OSError as error:
-            raise UsageError(f"cannot read {error.filename}: {error.strerror}") from error
+            raise UsageError(cannot("read", error)) from error
         except ValueError as error:
             raise UsageError(str(error)) from error
         numbers |= {"network": self.network, "seconds": round(time.monotonic() - started, 1)}
@@ -159,7 +160,7 @@ class Compile:
         try:
             digests = write_suite(directory, report=lambda line: print_lines([line]))
         except OSError as error:
-            raise UsageError(f"cannot write {error.filename}: {error.strerror}") from error
+            raise UsageError(cannot("write", error)) from error
         except ValueError as error:
             raise UsageError(str(error)) from error
         recorded = recorded_digests()
@@ -193,10 +194,6 @@ class Compile:
         network = named_network(self.network, self.weights, self.dtype)
         if self.images is not None:
             images = only_array(self.images, "--images")
-            if images.dtype.itemsize < 4:
-                raise UsageError(
-                    f"--images got {self.images} of {images.dtype}, but expected float32 or float64"
-                )
         elif network.images is not None and self.image_size is None:
             images = network.images
         elif self.for_training:
@@ -207,11 +204,12 @@ class Compile:
                 network.example_shape or example_shape(first), self.image_size, self.seed
             )
         images = np.asarray(images).astype(self.dtype)
+        expected = None if self.expected is None else only_array(self.expected, "--expected")
 
-        def function(images: Any) -> Any:
+        def function(batch: Any) -> Any:
             takes = "--images and --image-size say what it is called with"
             with own_code(f"{self.network} on images {images.shape} ({takes})"):
-                return network.function(images)
+                return network.function(batch)
 
         patch = sizes_of(self.patch_size, "--patch-size")
         options: dict[str, Any] = {"num_heads": self.num_heads, "head_dim": self.head_dim}
@@ -237,7 +235,7 @@ class Compile:
         assert report is not None
         logits = [np.asarray(leaf) for leaf in jax.tree.leaves(jax.jit(function)(images))]
         origin = check_origin(
-            self.network, network, images, logits, weights=self.weights, expected=self.expected
+            self.network, network, images, logits, weights=self.weights, expected=expected
         )
         passed = report.passed and origin.passed
         numbers = {

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from tyro.conf import Positional
 
 from convattn.cli.output import array_lines, described, finish, weights_target
-from convattn.cli.running import Json, Sizes, UsageError, option, sizes_of
+from convattn.cli.running import Json, Sizes, UsageError, cannot, option, sizes_of
 
 NAMED = 1e-6  # a part of the kernel from which on the uniform part is named
 TELLING = 0.1  # of the distance that rounding may account for: above, it tells little
@@ -60,7 +60,7 @@ class ConvertBack:
         try:
             numbers, content = self._recover(target, kernel_size, image_size)
         except OSError as error:
-            raise UsageError(f"cannot read {error.filename}: {error.strerror}") from error
+            raise UsageError(cannot("read", error)) from error
         except ValueError as error:
             raise UsageError(str(error)) from error
         passed = bool(max(numbers["distance"], numbers["bias_distance"]) <= numbers["tolerance"])
@@ -191,6 +191,7 @@ def _allowed(numbers: dict[str, Any], rounding_of: str) -> float:
 
 def _lines(numbers: dict[str, Any], passed: bool) -> list[str]:
     word = "what rounding accounts for" if numbers["tolerance_is_derived"] else "--tolerance"
+    near = max(numbers["distance"], numbers["bias_distance"]) <= numbers["tolerance"]
     lines = [
         f"{numbers['heads']} heads -> kernel {tuple(numbers['kernel'])}, written as "
         f"{numbers['layout']}, of {numbers['layer']}",
@@ -198,7 +199,7 @@ def _lines(numbers: dict[str, Any], passed: bool) -> list[str]:
         *array_lines(numbers["arrays"]),
         f"relative Frobenius distance of layer and convolution on images of "
         f"{tuple(numbers['image_size'])} pixels: {numbers['distance']:.3g}, bias "
-        f"{numbers['bias_distance']:.3g}, {'within' if passed else 'MORE THAN'} {word}, "
+        f"{numbers['bias_distance']:.3g}, {'within' if near else 'MORE THAN'} {word}, "
         f"{numbers['tolerance']:.3g}",
         f"the outputs differ by at most {numbers['sup_norm']:.3g}·max|X| + "
         f"{numbers['bias_gap']:.3g}"
@@ -214,12 +215,13 @@ def _lines(numbers: dict[str, Any], passed: bool) -> list[str]:
             f"on larger images than {tuple(numbers['large_image_size'])} pixels heads look where a "
             f"convolution does not: {numbers['far_distance']:.3g} of the layer stands there"
         )
-    if numbers["judged_up_to"] is not None:
+    if numbers["judged_up_to"] is not None and passed:
         lines.append(
             f"judged on images of up to {tuple(numbers['judged_up_to'])} pixels alone: on larger "
             "ones the layer may be no convolution"
         )
-    if numbers["uniform"] > NAMED:
+    allowed = max(numbers["tolerance"], numbers["uniform_rounding"])
+    if numbers["uniform"] > min(NAMED, allowed):
         lines.append(
             f"of the mean of all pixels, which no convolution reads, every output has "
             f"{numbers['uniform']:.2g} of the kernel on images of "

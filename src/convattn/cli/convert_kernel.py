@@ -12,6 +12,7 @@ from convattn.cli.running import (
     Json,
     Sizes,
     UsageError,
+    cannot,
     changed_options,
     option,
     require_seed,
@@ -143,7 +144,7 @@ class ConvertKernel:
         try:
             convolution = self._find()
         except OSError as error:
-            raise UsageError(f"cannot read {error.filename}: {error.strerror}") from error
+            raise UsageError(cannot("read", error)) from error
         import jax
 
         from convattn.networks.weights.converted_layer import convert_to_two_layers, convert_weights

@@ -21,6 +21,7 @@ from convattn.cli.running import (
     Json,
     Sizes,
     UsageError,
+    cannot,
     changed_options,
     option,
     require_seed,
@@ -133,7 +134,7 @@ class ConvertNetwork:
                 "seconds": round(time.monotonic() - started, 1),
             }
         except OSError as error:
-            raise UsageError(f"cannot read {error.filename}: {error.strerror}") from error
+            raise UsageError(cannot("read", error)) from error
         except (ValueError, NotImplementedError) as error:
             raise UsageError(str(error)) from error
         seconds = f"in {numbers['seconds']} s"
@@ -265,6 +266,7 @@ def converted(command: ConvertNetwork) -> Conversion:
         with own_code(f"{command.network} on images {images.shape} ({takes})"):
             return network.function(images)
 
+    expected = None if command.expected is None else only_array(command.expected, "--expected")
     attention = attention_of(function, images, **command.options)
     lines, numbers = report_lines(attention.report, command.dtype), report_numbers(attention.report)
     passed = close(attention.report, command.dtype)
@@ -280,7 +282,7 @@ def converted(command: ConvertNetwork) -> Conversion:
         images,
         outputs,
         weights=command.weights,
-        expected=command.expected,
+        expected=expected,
     )
     passed = passed and origin.passed
     numbers |= {**origin.numbers, "passed": passed}

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from tyro.conf import Positional, arg
 
 from convattn.cli.output import console, print_lines, require_folder, require_outputs, write_json
-from convattn.cli.running import SUCCESS, Json, Sizes, UsageError, option, sizes_of
+from convattn.cli.running import SUCCESS, Json, Sizes, UsageError, cannot, option, sizes_of
 from convattn.files import write_file, write_inside
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
@@ -90,7 +90,7 @@ class Diagnose:
             report = replace(report, notes=(*report.notes, *note))
             pictures, page = self._draw(report)
         except OSError as error:
-            raise UsageError(f"cannot read {error.filename}: {error.strerror}") from error
+            raise UsageError(cannot("read", error)) from error
         except ValueError as error:
             raise UsageError(str(error)) from error
         self._write(pictures, page)
@@ -226,7 +226,7 @@ class Diagnose:
             if self.html is not None:
                 write_file(self.html, page)
         except OSError as error:
-            raise UsageError(f"cannot write {error.filename}: {error.strerror}") from error
+            raise UsageError(cannot("write", error)) from error
 
 
 class RotaryOption:

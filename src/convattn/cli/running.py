@@ -45,6 +45,11 @@ class UsageError(Exception):
     """The arguments cannot be carried out; the command line prints the message and exits 2."""
 
 
+def cannot(verb: str, error: OSError) -> str:
+    """That a file cannot be read or written, and why; an error without a file says it itself."""
+    return f"cannot {verb} {error.filename}: {error.strerror}" if error.filename else str(error)
+
+
 def option(metavar: str | None = None, **more: Any) -> Any:
     """An option whose help text says itself what holds without it."""
     return tyro.conf.arg(metavar=metavar, help_behavior_hint="", **more)

@@ -24,14 +24,12 @@ def own_code(what: str) -> Iterator[None]:
     """Code that is not this library's: its errors are said to be its own."""
     try:
         yield
-    except (NotImplementedError, OSError):
-        raise
     except (jax.errors.JAXTypeError, jax.errors.JAXIndexError):  # of what cannot be traced
         raise
     except Exception as error:
         if isinstance(error, ModuleNotFoundError) and missing(error):  # an extra brings it
             raise
-        if isinstance(error, ValueError) and _is_of_this_library(error):
+        if isinstance(error, ValueError | OSError) and _is_of_this_library(error):
             raise
         raise ValueError(f"{what} ends in {type(error).__name__}: {error}") from error
 
@@ -39,7 +37,8 @@ def own_code(what: str) -> Iterator[None]:
 def _is_of_this_library(error: BaseException) -> bool:
     """Whether an error was raised in a module of convattn."""
     *_, (frame, _) = traceback.walk_tb(error.__traceback__)
-    return bool(frame.f_globals.get("__name__", "").partition(".")[0].startswith("convattn"))
+    package = str(frame.f_globals.get("__name__")).partition(".")[0]
+    return package in ("convattn", "convattn_lab", "convattn_ledger")
 
 
 @contextmanager

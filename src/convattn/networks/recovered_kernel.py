@@ -13,7 +13,9 @@ output holds N·Σ_h u_h W_h times the mean of all keys, which no convolution ha
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -74,9 +76,9 @@ def uniform_part(
     rows = layer_weights(bare, grid, None).reshape(layer.heads, -1, grid.number_of_keys)
     first = np.ravel_multi_index(tuple(grid.query_positions[0]), grid.keys)
     weights = rows[:, -1, first].astype(maps.dtype) * grid.number_of_keys
-    uniform = jnp.linalg.norm(jnp.einsum("h,hio->io", weights, maps, precision=HIGHEST))
-    terms = jnp.abs(weights) @ jnp.linalg.norm(maps.reshape(layer.heads, -1), axis=1)
-    norm = jnp.linalg.norm(kernel) * math.prod(layer.output_patch_size) ** 0.5
+    uniform = _norm(jnp.einsum("h,hio->io", weights, maps, precision=HIGHEST))
+    terms = jnp.abs(weights) @ jax.vmap(_norm)(maps)
+    norm = _norm(kernel.astype(maps.dtype)) * math.prod(layer.output_patch_size) ** 0.5
     norm = jnp.where(norm > 0, norm, 1)
     terms, uniform = terms / norm, uniform / norm
     computed, stored = (
@@ -90,55 +92,85 @@ def uniform_part(
 def size_within(
     layer: AttentionLayer, kernel: Array, image_size: Sequence[int], tolerance: float
 ) -> tuple[int, ...] | None:
-    """The largest sides on which the kernel stays within a tolerance, in these proportions.
+    """Sides up to which the layer stays the convolution within a tolerance, in these proportions.
 
-    With scores s over a table's T offsets and one other score s_0 at every other shift, let
-    E_h = Σ_δ e^(s_hδ - s_0). With N keys head h has the weight e^(s_hδ - s_0)/(E_h - T + N) at δ,
-    which falls, and N/(E_h - T + N) on all keys alike, which grows: both by about N·e^-M for scores
-    that are M ahead. No head cancels this.
+    On N keys head h of a table has a weight a_hδ at each of its T offsets, the same weight u_h at
+    every other key, and the gain g_h. So the layer is the convolution of kernel Σ_h g_h(a_hδ -
+    u_h)W_h, and N·Σ_h g_h u_h W_h of the mean of all keys. In a limit form of scores that are M
+    ahead the first falls and the second grows, both by about N·e^-M; no head cancels this. Beside a
+    register with the score r, heads whose target lies outside have u_h = 1/(N + e^r).
 
     Args:
         layer: Without content.
         kernel: The nearest one.
         image_size: From `recovery_size`.
-        tolerance: Of |Σ_h W_h N/(E_h - T + N)|, and of what the change of the weights at the
-            offsets does, relative to |kernel|.
+        tolerance: Of the second, and of the change of the first from its value on `image_size`,
+            relative to |kernel|, beyond what rounding of the scores makes of them.
 
     Returns:
-        The sides in pixels, at least `image_size`; None if it holds up to 2^32 keys, if the other
+        The sides in pixels, `image_size` at least; None if it holds up to 2^32 keys, if the other
         scores fall with the distance, or if a uniform head is there to cancel.
 
     >>> from convattn.constructions.conversion import conv_to_attention
     >>> layer = conv_to_attention(jnp.ones((3, 1, 1)), form="limit", sharpness=17.0)
-    >>> size_within(layer, jnp.ones((3, 1, 1)), (9,), 1e-4)  # keys: 1e-4·√3/3·e^17 = 1394
-    (1139,)
+    >>> size_within(layer, jnp.ones((3, 1, 1)), (9,), 1e-3)  # keys: 1e-3·√3/3·e^17 = 13,946
+    (10959,)
     """
     encoding = layer.encoding
     if layer.is_exact_form or not isinstance(encoding, OffsetTable):
         return None
     keys = layer.token_grid(image_size).number_of_keys
     offsets = np.array(encoding.offsets)
-    far = np.abs(offsets).max(axis=0, keepdims=True) + 1
-    scores = np.asarray(encoding.shift_scores(np.concatenate([offsets, far]), keys), np.float64)
-    table = np.exp(np.minimum(scores[:, :-1] - scores[:, -1:], _HIGHEST))
-    others = table.sum(axis=1) - len(offsets)
+    shifts = np.concatenate([offsets, np.abs(offsets).max(axis=0, keepdims=True) + 1])
     flat = np.asarray(working_maps(layer), np.float64).reshape(layer.heads, -1)
     triangle = np.linalg.qr(flat.T).R.T  # |a W| = |a triangle|, in fewer columns
-    norm = float(jnp.linalg.norm(kernel)) * math.prod(layer.output_patch_size) ** 0.5 or 1.0
-    growths = 2.0 ** np.arange(0, math.log2(_MOST_KEYS / keys), 1 / 64)
+    lengths = np.linalg.norm(flat, axis=1)
+    norm = float(_norm(np.asarray(kernel, np.float64))) * math.prod(layer.output_patch_size) ** 0.5
+    registers = None if layer.register is None else np.asarray(layer.register.at(keys), np.float64)
+    rounding = 4 * layer.heads * unit_roundoff(layer.dtype or jnp.float32)
 
-    def part(number: float) -> float:
-        uniform = np.linalg.norm((number / (others + number)) @ triangle)
-        lost = (number - keys) / (others + number) / (others + keys)
-        change = np.linalg.norm((table * lost[:, None]).T @ triangle)
-        return float(max(uniform, change)) / norm
+    @jax.jit
+    def scores_and_gains(number: Array) -> tuple[Array, Array]:
+        gains = encoding.head_gains(number)
+        ones = jnp.ones(layer.heads, number.dtype)
+        return encoding.shift_scores(shifts, number), ones if gains is None else gains
 
-    parts = np.array([part(keys * growth) for growth in growths])
-    if (parts <= tolerance).all():
-        return None
-    growth = growths[max(int(np.argmax(parts > tolerance)) - 1, 0)] ** (1 / len(image_size))
-    patches = zip(image_size, layer.patch_size, strict=True)
-    return tuple(p * int(side * growth // p) for side, p in patches)
+    def parts(number: float) -> tuple[np.ndarray, float, float]:
+        """The kernel's rows, the uniform part, and what rounding makes of either."""
+        scores, gains = (
+            np.asarray(array, np.float64)
+            for array in scores_and_gains(jnp.asarray(number, layer.dtype or jnp.float32))
+        )
+        far = scores[:, -1:]
+        table = np.exp(np.minimum(scores[:, :-1] - far, _HIGHEST))
+        sums = table.sum(axis=1) + number - len(offsets)
+        beside = 0.0
+        if registers is not None:
+            register = np.exp(np.minimum(registers - far[:, 0], _HIGHEST))
+            sums = sums + register
+            beside = float((number * gains / (number + register)) @ lengths)
+        rows = ((gains / sums)[:, None] * (table - 1)).T @ triangle
+        weights = number * gains / sums
+        terms = float((weights + gains * table.sum(axis=1) / sums) @ lengths)
+        return rows, max(float(np.linalg.norm(weights @ triangle)), beside), rounding * terms
+
+    first, _, _ = parts(keys)
+    within = 1.0
+    for growth in 2.0 ** np.arange(0, math.log2(_MOST_KEYS / keys), 1 / 8):
+        rows, uniform, rounded = parts(keys * growth)
+        if max(float(np.linalg.norm(rows - first)), uniform) > tolerance * (norm or 1.0) + rounded:
+            patches = zip(image_size, layer.patch_size, strict=True)
+            scale = within ** (1 / len(image_size))
+            return tuple(p * int(side * scale // p) for side, p in patches)
+        within = growth
+    return None
+
+
+def _norm(array: Any) -> Array:
+    """The Frobenius norm, also where squares overflow or underflow."""
+    largest = abs(array).max()
+    scale = jnp.where(largest > 0, largest, 1)
+    return scale * jnp.linalg.norm((array / scale).ravel())
 
 
 def another_size(

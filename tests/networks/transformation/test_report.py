@@ -22,4 +22,4 @@ def test_outputs_beyond_their_bounds_are_counted(entries, passed, verdict):
         (STEM,), difference=entries[0][0], largest=2.0, same_class=True, entries=entries
     )
     assert report.passed is passed
-    assert f"those that differ most: {verdict}, at most 2.00e-01" in str(report)
+    assert f"those that differ most: {verdict} (derived, at most 2.00e-01)" in str(report)

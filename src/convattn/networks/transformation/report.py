@@ -221,8 +221,8 @@ class Report:
             most = max(self.entries, key=lambda entry: entry[0] / max(entry[1], 1e-300))
             verdict = f"{beyond} BEYOND their bounds" if beyond else "within their bounds"
             lines.append(
-                f"{len(self.entries)} outputs, the largest and those that differ most: {verdict}, "
-                f"at most {self.bound:.2e}, derived; the nearest to its bound differs by "
+                f"{len(self.entries)} outputs, the largest and those that differ most: {verdict} "
+                f"(derived, at most {self.bound:.2e}); the nearest to its bound differs by "
                 f"{most[0]:.2e} of {most[1]:.2e}"
             )
         elif self.without_rule is not None:
