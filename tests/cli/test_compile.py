@@ -35,6 +35,7 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "own.py").write_text(OWN)
     np.save("images.npy", np.random.default_rng(1).normal(size=(3, 6, 6, 3)))
     np.save("gray.npy", np.zeros((3, 6, 6, 1)))
+    np.save("half.npy", np.zeros((3, 4), np.float16))
     return tmp_path
 
 
@@ -112,6 +113,10 @@ WRONG = {
     "size": (["own.py:network"], "tokens, but expected at most 4,096"),
     "both": (["own.py:network", "--images", "images.npy", "--image-size", 6], "is of noise"),
     "logits": (["own.py:network", "--expected", "images.npy"], "--expected needs --images"),
+    "half": (
+        ["own.py:network", "--images", "images.npy", "--expected", "half.npy"],
+        "--expected got half.npy, but expected one array of floats [batch, ...], float32 or float64",
+    ),
     "channels": (["own.py:network", "--images", "gray.npy"], "6, 6, 1) (--images and"),
     "name": (["own.py:network", "-o", "vit.pt"], "expected a name in .safetensors"),
     "no file": (["own.py:network", "--images", "gone.npy"], "cannot read gone.npy"),
