@@ -115,7 +115,7 @@ WRONG = {
     "logits": (["own.py:network", "--expected", "images.npy"], "--expected needs --images"),
     "half": (
         ["own.py:network", "--images", "images.npy", "--expected", "half.npy"],
-        "--expected got half.npy, but expected one array of floats [batch, ...], float32 or float64",
+        "--expected got half.npy, but expected one array of floats [batch, ...], float32",
     ),
     "channels": (["own.py:network", "--images", "gray.npy"], "6, 6, 1) (--images and"),
     "name": (["own.py:network", "-o", "vit.pt"], "expected a name in .safetensors"),
