@@ -15,6 +15,7 @@ from strategies import CONVERSION_BUCKETS, make_case, seeds
 from convattn.bounds.majorant import majorant_of
 from convattn.bounds.rounding import layer_error_bound
 from convattn.constructions.conversion import conv_to_attention
+from convattn.constructions.recovery import attention_to_conv
 from convattn.fast.application import apply_attention
 from convattn.fast.selection import BACK_ENDS
 from convattn.operators.convolution import conv
@@ -152,6 +153,15 @@ def test_what_the_heads_look_at_are_the_pixels_that_an_output_reads(size, option
     read = inside[:: options.get("stride", 1)]
     assert_equal(read, slope[:, : read.shape[1]])
     assert not slope[:, read.shape[1] :].any()  # pixels that no output reads may be cut off
+
+
+@pytest.mark.slow
+def test_the_kernel_comes_back():
+    kernel = jnp.asarray(np.random.default_rng(0).normal(size=(3, 3, 2, 2)))
+    layer = conv_to_attention(kernel, padding="EDGE", form="limit", stride=2)
+    recovered, _, residual = attention_to_conv(layer, 3, image_size=6)
+    assert_within(recovered, kernel, np.full(kernel.shape, 1e-12))
+    assert float(residual.relative_frobenius) < 1e-12
 
 
 @pytest.mark.parametrize(

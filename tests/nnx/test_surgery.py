@@ -141,6 +141,15 @@ def test_where_says_which(network):
     assert isinstance(model.blocks[0], nnx.Conv)
 
 
+def test_in_training_mode_the_batch_statistics_stay(network):
+    training = nnx.clone(network)
+    training.train()
+    before = training.norm.mean[...]
+    converted, _ = to_attention(training, IMAGES)
+    assert_equal(training.norm.mean[...], before)
+    assert_equal(converted.norm.mean[...], before)
+
+
 @pytest.mark.slow
 def test_a_model_trained_on_images_goes_on_as_attention():
     train, test = load_cifar10_slice("train"), load_cifar10_slice("test")

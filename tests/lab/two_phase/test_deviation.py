@@ -56,6 +56,13 @@ def test_the_logits_of_a_conversion_are_within_the_bound(name) -> None:
         assert result.difference > 1e-4
 
 
+@pytest.mark.slow
+def test_half_of_the_saturation_exceeds_the_bound() -> None:
+    """M = 10 was asked for, and 5 is what the table holds."""
+    wrong = converted(replace(LIMIT, logit=5.0))
+    assert not deviation(phase_one(), wrong, images(), CASES["limit, M = 10"]).passed
+
+
 def change(parameter, function) -> None:
     parameter[...] = function(parameter[...])
 

@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from comparison import gamma
+from comparison import assert_within, gamma
 from flint import arb
 
 import convattn as ca
@@ -21,9 +22,12 @@ from convattn_ledger.bounds.saturation_error import (
     saturation_error_bound,
     saturation_error_factor,
 )
+from convattn_ledger.evidence import exact_convolution
+from convattn_ledger.evidence.token_padding import token_padded_convolution
 
 KERNEL = np.random.default_rng(0).integers(-5, 6, (3, 3, 2, 1))
 IMAGES = np.random.default_rng(1).integers(-9, 10, (2, 4, 6, 2))
+attend = jax.jit(ca.apply_attention, static_argnames="border")
 
 
 def bias_heads(values):
@@ -34,6 +38,40 @@ def layer_of(encoding, sharpness, **options):
     return ca.conv_to_attention(
         KERNEL.astype(float), encoding=encoding, form="limit", sharpness=sharpness, **options
     )
+
+
+def rows_by_definition(layer, image, ring):
+    """The layer in NumPy: softmax and products, query by query; float64."""
+    keys = np.pad(image, [*ring, (0, 0)])
+    places = np.argwhere(np.ones(keys.shape[:2]))
+    flat = keys.reshape(len(places), -1)
+    result = np.zeros((*image.shape[:2], layer.output.shape[2]))
+    for query in np.ndindex(image.shape[:2]):
+        shift = places - np.array(query) - np.array([before for before, _ in ring])
+        scores = np.asarray(layer.encoding.shift_scores(shift, len(places)))
+        for row, block in zip(scores, np.asarray(layer.output), strict=True):
+            weights = np.exp(row - row.max())
+            result[query] += weights / weights.sum() @ flat @ block
+    return result
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("encoding", "outside"), [("quadratic", "edge"), ("bias", "mean")])
+@pytest.mark.parametrize("sharpness", [0.5, 2.0, 5.0])
+def test_the_distance_from_the_convolution(encoding, outside, sharpness):
+    """The library's result is within 200 roundings of max|X|·Σ|W| of the definition: exp, sums of
+    48 and 18 products and a softmax, in either."""
+    layer = layer_of(encoding, sharpness)
+    padded, count = token_padded_convolution(IMAGES, KERNEL, 1, outside)
+    rounding = gamma(200, "float64") * np.abs(IMAGES).max() * np.abs(KERNEL).sum()
+    for border, ring, limit in (("zeros", layer.ring, exact_convolution(IMAGES, KERNEL)),
+                                ("none", ((0, 0), (0, 0)), padded / count)):  # fmt: skip
+        bound = saturation_error_bound(layer, IMAGES.astype(float), border=border)
+        assert bound.shape == limit.shape
+        result = np.stack([rows_by_definition(layer, image, ring) for image in IMAGES])
+        assert_within(result, limit, bound)
+        assert np.abs(result - limit).max() > bound.max() / 100 > rounding
+        assert_within(attend(layer, jnp.asarray(IMAGES, float), border=border), result, rounding)
 
 
 def test_one_head_reaches_it():

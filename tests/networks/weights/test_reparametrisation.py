@@ -23,13 +23,18 @@ def normed(factor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(factor * lengths, np.float32), STORED * factor
 
 
-def stepped(axis: int) -> tuple[np.ndarray, np.ndarray, float]:
-    """u along Wv, as a step of a spectral norm leaves it, v and σ = uᵀWv, W's rows by an axis."""
+def stepped(axis: int, last: str = "u") -> tuple[np.ndarray, np.ndarray, float]:
+    """u along Wv, v and σ = uᵀWv, W's rows by an axis: as a step of a spectral norm leaves them.
+
+    A step of the parametrization leaves v along Wᵀu.
+    """
     matrix = np.moveaxis(STORED, axis, 0).reshape(STORED.shape[axis], -1)
-    right = np.arange(1.0, 1 + matrix.shape[1])
-    right /= np.linalg.norm(right)
-    value = np.linalg.norm(matrix @ right)
-    return np.float32(matrix @ right / value), np.float32(right), value
+    matrix = matrix if last == "u" else matrix.T
+    given = np.arange(1.0, 1 + matrix.shape[1])
+    given /= np.linalg.norm(given)
+    value = np.linalg.norm(matrix @ given)
+    pair = np.float32(matrix @ given / value), np.float32(given)
+    return *(pair if last == "u" else pair[::-1]), value
 
 
 NORMS = [  # of torch.nn.utils.weight_norm at dim 0, 1, 3 and None
@@ -38,7 +43,8 @@ NORMS = [  # of torch.nn.utils.weight_norm at dim 0, 1, 3 and None
     normed(array(1.5, 3, shape=(1, 1, 1, 2))),
     normed(array(1.5, shape=())),
 ]
-(U0, V0, _), (U1, V1, _) = SPECTRAL = [stepped(axis) for axis in (0, 1)]
+SPECTRAL = [*(stepped(axis) for axis in (0, 1)), stepped(0, "v"), stepped(1, "v")]
+(U0, V0, _), (U1, V1, _) = SPECTRAL[:2]
 OLD = {
     "g": "weight_g",
     "v": "weight_v",
