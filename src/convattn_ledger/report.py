@@ -14,6 +14,7 @@ from rich.text import Text
 
 from convattn_ledger.claim import Level, Verdict
 from convattn_ledger.discovery import PAPERS, Proof
+from convattn_ledger.journal import CONTINUED
 from convattn_ledger.runner import ClaimOutcome, EvidenceOutcome, Outcome
 
 _IN_FULL = 3  # up to so many claims, everything about each is printed
@@ -227,6 +228,13 @@ def summary(outcome: Outcome, left_out: int) -> Iterator[str]:
         yield (
             f"{'Nothing failed. ' if outcome.passed else ''}Levels not run here, or not in full, "
             f"of {results['is incomplete']} of {len(outcome.claims)} claims: {missing}."
+        )
+    details = [item.detail for claim in outcome.claims for item in claim.evidence]
+    earlier = sum(detail.startswith(CONTINUED) for detail in details)
+    if earlier:
+        yield (
+            f"{earlier} of {len(details)} checks had passed in a verification that was ended; "
+            "--restart runs all."
         )
     if left_out:
         yield f"{left_out} claims left out: they have no such evidence."

@@ -10,6 +10,7 @@ from convattn.cli.output import console
 from convattn_ledger import report
 from convattn_ledger.claim import Level
 from convattn_ledger.discovery import discover
+from convattn_ledger.journal import CONTINUED
 from convattn_ledger.json_report import as_document
 from convattn_ledger.report import display, print_report
 from convattn_ledger.runner import ClaimOutcome, EvidenceOutcome, Options, Outcome
@@ -46,6 +47,12 @@ def rendered(outcome, left_out=0, **settings):
     buffer = io.StringIO()
     print_report(Console(file=buffer, **settings), outcome, left_out)
     return buffer.getvalue()
+
+
+def test_what_an_earlier_run_has_passed_is_counted(proofs):
+    text = rendered(outcome_of(proofs, {}, detail=f"{CONTINUED}as before"), width=200)
+    assert "5 of 5 checks had passed in a verification that was ended; --restart runs all" in text
+    assert "was ended" not in rendered(outcome_of(proofs, {}, detail="as before"), width=200)
 
 
 def test_the_table_shows_levels_strongest_first_and_groups_by_paper(proofs):

@@ -1,5 +1,6 @@
 """What `convattn convert network` says of a conversion, and when it counts as right."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -8,25 +9,42 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from convattn.cli.named_network import NamedNetwork
 
-SAME_TENSORS = {  # others whose tensors have the same names and shapes
-    "resnet18": "timm's resnetblur18",
-    "resnet50": "timm's resnetaa50 and resnetblur50",
-    "resnet50d": "timm's resnetaa50d and resnetblur50d",
-    "resnet101d": "timm's resnetaa101d and resnetblur101d",
-    "efficientnet_b0": "timm's tf_efficientnet_b0",
-    "efficientnet_lite0": "timm's tf_efficientnet_lite0",
-    "mobilenetv3_large_100": "timm's tf_mobilenetv3_large_100",
-    "mobilenetv3_small_100": "timm's tf_mobilenetv3_small_100",
+BLURRED = {  # timm's ResNets that differ in how they sample down alone: resnet18, resnetblur18
+    "18": ("", "blur"),
+    "34d": ("", "aa"),
+    "50": ("", "aa", "blur"),
+    "50d": ("", "aa", "blur"),
+    "101d": ("", "aa", "blur"),
 }
+
+
+def same_tensors(network: str) -> list[str]:
+    """timm's other networks whose tensors have the same names and shapes, as far as known.
+
+    Those that begin with tf_ pad as TensorFlow does.
+
+    >>> same_tensors("timm/resnetblur50.bt_in1k"), same_tensors("timm/tf_efficientnet_b0")
+    (['resnet50', 'resnetaa50'], ['efficientnet_b0'])
+    >>> same_tensors("timm/mixnet_s"), same_tensors("torchvision/vgg11")
+    (['tf_mixnet_s'], [])
+    """
+    name = network.rpartition("/")[2].partition(".")[0]
+    if match := re.fullmatch(r"resnet(aa|blur|)(\d+d?)", name):
+        kinds = BLURRED.get(match[2], ())
+        return [f"resnet{kind}{match[2]}" for kind in kinds if kind != match[1]]
+    plain = name.removeprefix("tf_")
+    if re.match(r"efficientnet_(b[0-8]|lite\d|e[sml])|mobilenetv3_(large|small)|mixnet_", plain):
+        return [plain if name != plain else f"tf_{plain}"]
+    return []
 
 
 def unchecked(network: str) -> str:
     """What a comparison with the network's own outputs alone can tell."""
-    same = SAME_TENSORS.get(network.rpartition("/")[2], "")
+    same = " and ".join(same_tensors(network))
     return (
         "of the weights only names and shapes were checked: another network with the same tensors"
-        f"{f', such as {same},' if same else ''} would be read the same; --images FILE --expected "
-        "FILE compares with its own outputs"
+        f"{f', such as {same} of timm,' if same else ''} would be read the same; --images FILE "
+        "--expected FILE compares with its own outputs"
     )
 
 

@@ -9,6 +9,10 @@ from convattn.networks.transformation.report import LayerReport, Report
 STEM = LayerReport("stem", 10, 1, 1e-7, 1e-5, 1.0)
 
 
+def test_where_nothing_became_attention_nothing_passed():
+    assert Report((), difference=0.0, largest=2.0, same_class=True).passed is None
+
+
 @pytest.mark.parametrize(
     ("entries", "passed", "verdict"),
     [

@@ -179,11 +179,12 @@ class Report:
 
         False where a layer or an entry exceeds its bound, or an output is not finite. True where
         every layer is within its bound, and so are the entries, or the rest of the model is the
-        same and the outputs are near, within √ε of the largest. None else: something has no bound,
-        as layers of the limit form or below float32, layers whose inputs could not be seen, and
-        those that went back to convolutions; a bound is as large as the largest output, as it
-        is where an example of zeros gives zeros, in a layer or at the end; or the
-        function jumps, and its program differs by more than the two runs that are bounded.
+        same and the outputs are near, within √ε of the largest. None else: nothing became
+        attention; something has no bound, as layers of the limit form or below float32, layers
+        whose inputs could not be seen, and those that went back to convolutions; a bound is as
+        large as the largest output, as it is where an example of zeros gives zeros, in a layer or
+        at the end; or the function jumps, and its program differs by more than the two runs that
+        are bounded.
 
         All this is said of the example alone. Of a model of modules whose kernels follow an
         argument or the input, and on the example are those that it holds, attention does not.
@@ -204,7 +205,7 @@ class Report:
             )
         near = (self.difference or 0.0) <= ROOT * (self.largest or 0.0)
         outputs = bool(self.entries) or (self.rest_is_same and near) or self.difference == 0
-        return True if outputs and None not in layers else None
+        return True if outputs and layers and None not in layers else None
 
     def __str__(self) -> str:
         """One line for each layer, one for the model, and one for what is left."""
