@@ -16,7 +16,7 @@ from lab.runs.tiny_runs import tiny_settings, write_pictures
 import convattn as ca
 from convattn.cli import convert_network as command
 from convattn.cli.named_network import NamedNetwork
-from convattn.cli.network_report import compared
+from convattn.cli.network_origin import compared
 from convattn.networks.named import own_network
 from convattn.networks.transformation import network_file
 from convattn.networks.transformation.attention import ConversionOptions

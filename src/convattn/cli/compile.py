@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from tyro.conf import Positional
 
 from convattn.cli.convert_network import example_shape, noise
-from convattn.cli.network_report import check_origin, only_array
+from convattn.cli.network_origin import check_origin, only_array
 from convattn.cli.output import (
     finish,
     print_lines,
@@ -184,7 +184,6 @@ class Compile:
         from convattn.cli.named_network import named_network
         from convattn.compile import size, to_vision_transformer
         from convattn.extras import require
-        from convattn.networks.named import own_code
 
         assert self.network is not None
         if self.dtype == "float64":
@@ -205,12 +204,7 @@ class Compile:
             )
         images = np.asarray(images).astype(self.dtype)
         expected = None if self.expected is None else only_array(self.expected, "--expected")
-
-        def function(batch: Any) -> Any:
-            takes = "--images and --image-size say what it is called with"
-            with own_code(f"{self.network} on images {images.shape} ({takes})"):
-                return network.function(batch)
-
+        function = network.on_images(self.network, images.shape)
         patch = sizes_of(self.patch_size, "--patch-size")
         options: dict[str, Any] = {"num_heads": self.num_heads, "head_dim": self.head_dim}
         options["patch_size"] = patch

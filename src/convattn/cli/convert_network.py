@@ -2,20 +2,13 @@
 
 import time
 from dataclasses import dataclass, field
-from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from tyro.conf import Positional
 
-from convattn.cli.network_report import (
-    check_origin,
-    close,
-    compared,
-    only_array,
-    report_lines,
-    report_numbers,
-)
+from convattn.cli.network_origin import check_origin, compared, only_array
+from convattn.cli.network_report import close, report_lines, report_numbers
 from convattn.cli.output import finish, print_lines, require_outputs, run_files
 from convattn.cli.running import (
     Json,
@@ -247,7 +240,6 @@ def converted(command: ConvertNetwork) -> Conversion:
     import numpy as np
 
     from convattn.cli.named_network import named_network
-    from convattn.networks.named import own_code
     from convattn.networks.transformation.attention_of import attention_of
 
     if command.dtype == "float64":
@@ -260,12 +252,7 @@ def converted(command: ConvertNetwork) -> Conversion:
         else only_array(command.images, "--images")
     ).astype(command.dtype)
 
-    @wraps(network.function, updated=())
-    def function(images: Any) -> Any:
-        takes = "--images and --image-size say what it is called with"
-        with own_code(f"{command.network} on images {images.shape} ({takes})"):
-            return network.function(images)
-
+    function = network.on_images(command.network, images.shape)
     expected = None if command.expected is None else only_array(command.expected, "--expected")
     attention = attention_of(function, images, **command.options)
     lines, numbers = report_lines(attention.report, command.dtype), report_numbers(attention.report)

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from functools import wraps
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from convattn.extras import remedy
-from convattn.networks.named import FAMILIES, own_network
+from convattn.networks.named import FAMILIES, own_code, own_network
 
 
 class NamedNetwork(NamedTuple):
@@ -28,6 +29,17 @@ class NamedNetwork(NamedTuple):
     notes: tuple[str, ...] = ()
     in_pytorch: Callable[[np.ndarray], list[np.ndarray]] | None = None
     images: np.ndarray | None = None
+
+    def on_images(self, name: str, shape: tuple[int, ...]) -> Callable[..., Any]:
+        """The function, whose errors name it and the images that a command calls it with."""
+
+        @wraps(self.function, updated=())
+        def function(images: Any) -> Any:
+            takes = "--images and --image-size say what it is called with"
+            with own_code(f"{name} on images {shape} ({takes})"):
+                return self.function(images)
+
+        return function
 
 
 def named_network(

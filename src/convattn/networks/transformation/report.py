@@ -174,6 +174,11 @@ class Report:
         return max((bound for _, bound in self.entries), default=None)
 
     @property
+    def _beyond(self) -> int:
+        """How many entries exceed their bounds, or are not numbers."""
+        return sum(not difference <= bound for difference, bound in self.entries)
+
+    @property
     def passed(self) -> bool | None:
         """Whether all differences are within derived bounds.
 
@@ -191,11 +196,7 @@ class Report:
         """
         layers = [getattr(layer, "passed", None) for layer in self.layers]
         finite = self.difference is None or bool(np.isfinite(self.difference))
-        if (
-            not finite
-            or False in layers
-            or any(difference > bound for difference, bound in self.entries)
-        ):
+        if not finite or False in layers or self._beyond:
             return False
         if self.entries and (self.bound or 0.0) >= _or_infinite(self.largest):
             return None  # zeros would be within such a bound
