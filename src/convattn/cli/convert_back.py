@@ -80,8 +80,8 @@ class ConvertBack:
         import numpy
 
         import convattn
-        from convattn.networks.far_shifts import FarShifts, beyond_image
-        from convattn.networks.recovered_kernel import recovery_size, size_within, uniform_part
+        from convattn.networks.far_shifts import FarShifts, beyond_image, size_within
+        from convattn.networks.recovered_kernel import recovery_size, uniform_part
         from convattn.networks.weights.convolution_layout import (
             FRAMEWORKS,
             arrange,

@@ -10,6 +10,9 @@ all shifts δ up to S the layer has at δ the map
 and of a convolution R_δ is zero beyond the kernel. So |R| beyond the shifts that were seen,
 relative to |R| of all, tells whether anything new happens there. That needs one number for each
 head and shift, where attention on the image has one for each head and pair of pixels.
+
+A head of finite scores also gives each other key a little, which adds up as their number grows:
+`size_within`.
 """
 
 import math
@@ -17,7 +20,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from convattn.encodings import (
     AxialRotaryEncoding,
@@ -31,11 +37,13 @@ from convattn.encodings import (
     RotaryEncoding,
 )
 from convattn.encodings.layer import AttentionLayer
-from convattn.networks.recovered_kernel import working_maps
+from convattn.networks.recovered_kernel import frobenius_norm, working_maps
 from convattn.operators.roundoff import unit_roundoff
 
 MAX_SCORES = 2**24  # scores that are looked at
 _AT_ONCE = 2**18
+_MOST_KEYS = 2**32  # of an image that anybody has
+_HIGHEST = 700.0  # a score ahead of the others that exp takes in float64
 
 
 class FarShifts(NamedTuple):
@@ -89,6 +97,86 @@ def beyond_image(layer: AttentionLayer, image_size: Sequence[int]) -> FarShifts:
     grown = [side - near for side, near in zip(sides, observed, strict=True)]
     patches = zip(image_size, grown, layer.patch_size, strict=True)
     return FarShifts(distance, rounding, tuple(n + more * p for n, more, p in patches))
+
+
+def size_within(
+    layer: AttentionLayer, kernel: Array, image_size: Sequence[int], tolerance: float
+) -> tuple[int, ...] | None:
+    """Sides up to which the layer stays the convolution within a tolerance, in these proportions.
+
+    On N keys head h of a table has a weight a_hδ at each of its T offsets, the same weight u_h at
+    every other key, and the gain g_h. So the layer is the convolution of kernel Σ_h g_h(a_hδ -
+    u_h)W_h, and N·Σ_h g_h u_h W_h of the mean of all keys. In a limit form of scores that are M
+    ahead the first falls and the second grows, both by about N·e^-M; no head cancels this. Beside a
+    register with the score r, heads whose target lies outside have u_h = 1/(N + e^r).
+
+    Args:
+        layer: Without content.
+        kernel: The nearest one.
+        image_size: From `recovery_size`.
+        tolerance: Of the second, and of the change of the first from its value on `image_size`,
+            relative to |kernel|, beyond what rounding of the scores makes of them.
+
+    Returns:
+        The sides in pixels, `image_size` at least; None if it holds up to 2^32 keys, if the other
+        scores fall with the distance, or if a uniform head is there to cancel.
+
+    >>> from convattn.constructions.conversion import conv_to_attention
+    >>> layer = conv_to_attention(jnp.ones((3, 1, 1)), form="limit", sharpness=17.0)
+    >>> size_within(layer, jnp.ones((3, 1, 1)), (9,), 1e-3)  # keys: 1e-3·√3/3·e^17 = 13,946
+    (10959,)
+    """
+    encoding = layer.encoding
+    if layer.is_exact_form or not isinstance(encoding, OffsetTable):
+        return None
+    keys = layer.token_grid(image_size).number_of_keys
+    offsets = np.array(encoding.offsets)
+    shifts = np.concatenate([offsets, np.abs(offsets).max(axis=0, keepdims=True) + 1])
+    flat = np.asarray(working_maps(layer), np.float64).reshape(layer.heads, -1)
+    triangle = np.linalg.qr(flat.T).R.T  # |a W| = |a triangle|, in fewer columns
+    lengths = np.linalg.norm(flat, axis=1)
+    norm = (
+        float(frobenius_norm(np.asarray(kernel, np.float64)))
+        * math.prod(layer.output_patch_size) ** 0.5
+    )
+    registers = None if layer.register is None else np.asarray(layer.register.at(keys), np.float64)
+    rounding = 4 * layer.heads * unit_roundoff(layer.dtype or jnp.float32)
+
+    @jax.jit
+    def scores_and_gains(number: Array) -> tuple[Array, Array]:
+        gains = encoding.head_gains(number)
+        ones = jnp.ones(layer.heads, number.dtype)
+        return encoding.shift_scores(shifts, number), ones if gains is None else gains
+
+    def parts(number: float) -> tuple[np.ndarray, float, float]:
+        """The kernel's rows, the uniform part, and what rounding makes of either."""
+        scores, gains = (
+            np.asarray(array, np.float64)
+            for array in scores_and_gains(jnp.asarray(number, layer.dtype or jnp.float32))
+        )
+        far = scores[:, -1:]
+        table = np.exp(np.minimum(scores[:, :-1] - far, _HIGHEST))
+        sums = table.sum(axis=1) + number - len(offsets)
+        beside = 0.0
+        if registers is not None:
+            register = np.exp(np.minimum(registers - far[:, 0], _HIGHEST))
+            sums = sums + register
+            beside = float((number * gains / (number + register)) @ lengths)
+        rows = ((gains / sums)[:, None] * (table - 1)).T @ triangle
+        weights = number * gains / sums
+        terms = float((weights + gains * table.sum(axis=1) / sums) @ lengths)
+        return rows, max(float(np.linalg.norm(weights @ triangle)), beside), rounding * terms
+
+    first, _, _ = parts(keys)
+    within = 1.0
+    for growth in 2.0 ** np.arange(0, math.log2(_MOST_KEYS / keys), 1 / 8):
+        rows, uniform, rounded = parts(keys * growth)
+        if max(float(np.linalg.norm(rows - first)), uniform) > tolerance * (norm or 1.0) + rounded:
+            patches = zip(image_size, layer.patch_size, strict=True)
+            scale = within ** (1 / len(image_size))
+            return tuple(p * int(side * scale // p) for side, p in patches)
+        within = growth
+    return None
 
 
 def _largest_new_shift(encoding: RelativePosition, axes: int) -> list[int] | None:

@@ -6,7 +6,8 @@ import pytest
 
 from convattn.constructions.conversion import conv_to_attention
 from convattn.fast.dense import layer_weights
-from convattn.networks.recovered_kernel import size_within, uniform_part, working_maps
+from convattn.networks.far_shifts import size_within
+from convattn.networks.recovered_kernel import uniform_part, working_maps
 
 KERNEL = jnp.array([[[2.0, 1.0]], [[-1.0, 3.0]], [[0.5, -2.0]]])
 EDGE = jnp.array([[[1.0]], [[-2.0]], [[1.0]]])  # its uniform parts cancel
