@@ -43,6 +43,7 @@ def apart(layer, kernel, size):
 def test_layer_and_convolution_are_within_the_tolerance_up_to_that_size(kernel, options):
     layer = conv_to_attention(kernel, form="limit", **options)
     (size,) = size_within(layer, kernel, (10,), 1e-3)
+    assert size < 1000  # of which the weights of all pairs fit into memory
     assert apart(layer, kernel, size) <= 1.05e-3
     # beside a register all heads are counted, where at most one side of them has no target
     assert apart(layer, kernel, (8 if layer.register else 3) * size) > 1e-3
