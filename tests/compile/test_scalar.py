@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
@@ -30,6 +30,9 @@ def computed(form, numbers):
 
 
 @given(st.lists(st.tuples(SMALL, SMALL), min_size=2, max_size=4))
+@example([(0.0, 0.0), (1.0, 0.0), (2.2e-311, 1.0)])  # lines that cross beyond all numbers
+@example([(2.2e-311, 1.0), (0.0, 0.0)])
+@example([(1e-307, 3.0), (0.0, 0.0)])
 def test_the_largest_of_lines_is_its_units(lines):
     function = Scalar.affine(*lines[0])
     for slope, shift in lines[1:]:

@@ -31,6 +31,7 @@ GELU_SLOPE = 1.13  # the largest of GELU
 _SAMPLES = np.concatenate([np.linspace(-8, 8, 161), [-100.0, -20.0, 20.0, 100.0]])
 _CLOSE = 1e-6  # constants of a network in float32 are off by 6e-8
 _EQUAL = 2.0**-50  # of two lines: what rounding has made of one
+_FAR = 1e300  # where lines cross beyond, their crossing is no number, or its double is none
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,11 +140,12 @@ def _between(knots: Sequence[float]) -> list[float]:
 
 
 def _zeros(function: Scalar) -> set[float]:
-    """Where a piecewise linear function changes its sign."""
+    """Where a piecewise linear function changes its sign, up to `_FAR`."""
     edges = [-np.inf, *(function.knots or ()), np.inf]
     zeros = set()
     for (left, right), (slope, shift) in zip(pairwise(edges), function.lines, strict=True):
-        if slope and left <= (zero := -shift / slope) <= right:
+        zero = -shift / slope if slope else np.inf
+        if left <= zero <= right and abs(zero) <= _FAR:
             zeros.add(float(zero) + 0.0)
     return zeros
 
