@@ -12,6 +12,7 @@ either.
 import gc
 import os
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -67,11 +68,24 @@ install_import_hook(CHECKED, "annotations.checked")
 
 # JAX compiles on the first example of each shape, so no profile has a deadline.
 _shared = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
-settings.register_profile("default", max_examples=10, **_shared)
+settings.register_profile("default", max_examples=6, **_shared)
 settings.register_profile("ci", max_examples=25, derandomize=True, print_blob=True, **_shared)
 settings.register_profile("thorough", max_examples=500, **_shared)
 settings.register_profile("soak", max_examples=50, print_blob=True, **_shared)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest chooses by `-m`
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """After `@pytest.mark.quick(3)` a test's cases are slow from the fourth on."""
+    counts: Counter[str] = Counter()
+    for item in items:
+        marker = item.get_closest_marker("quick")
+        if marker and not item.get_closest_marker("slow"):
+            name = item.nodeid.partition("[")[0]
+            counts[name] += 1
+            if counts[name] > marker.args[0]:
+                item.add_marker("slow")
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -113,6 +113,7 @@ def test_one_head_for_an_edge_is_one_tap():
     assert 3 - 1e-12 < mixed.error.lower <= mixed.error.upper < 3 + 1e-12  # the six ones
 
 
+@pytest.mark.slow
 @given(
     entries=st.lists(st.integers(-4, 4), min_size=18, max_size=18).filter(any),
     heads=st.integers(1, 9),
@@ -267,6 +268,7 @@ def test_the_bias_and_the_zero_kernel_pass():
     assert ca.apply_attention(approximation.layer, jnp.ones((1, 4, 1)))[0, 0].tolist() == [1.0, 2.0]
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize(("size", "dilation"), [(2, 2), (2, 3), (4, 2), (3, 2), (2, 1)])
 def test_the_layer_stands_where_the_convolution_does(size, dilation):
     """T + 1 heads are exact; "SAME" of an even kernel with d > 1 is no symmetric ring."""

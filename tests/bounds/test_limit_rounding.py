@@ -57,6 +57,7 @@ def test_weights_that_have_not_underflowed_are_refused():
 PICTURE = jnp.linspace(-3.0, 2.0, 20, dtype=jnp.float32).reshape(1, 5, 4, 1)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("padding", ["SAME", "MEAN"])
 def test_the_bound_of_one_hot_heads_is_that_of_the_formula(padding):
     """The sums, maps, bias, cast and fill; where the majorant is zero what underflows is left."""
@@ -74,6 +75,7 @@ def test_the_bound_of_one_hot_heads_is_that_of_the_formula(padding):
     assert 0 < bound[0, 0, 0, 0] == lost
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("padding", ["SAME", "MEAN"])
 def test_the_bound_of_scalar_heads_is_that_of_the_formula(padding):
     """Scores are off by γ_11 of the largest; the gain by as much, by exp, its sum and a product."""

@@ -5,6 +5,7 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from bounds.rounding_formula import INFLATION, RELATIVE, SINGLE
 from roundings import gamma
 
@@ -13,6 +14,7 @@ from convattn.bounds.rounding import layer_error_bound
 from convattn.bounds.two_layers import two_layers_bound
 
 
+@pytest.mark.slow
 def test_a_bias_adds_its_rounding_and_that_of_the_cast():
     """Twice u + 2u' of |X| * |W|, of what the bound is without it, and of |b|.
 

@@ -147,6 +147,7 @@ def test_a_one_hot_layer_goes_there_and_back_without_a_difference(convattn_comma
     np.testing.assert_array_equal(back["kernel"], KERNEL[:, 0], strict=True)
 
 
+@pytest.mark.slow
 def test_a_layer_with_heads_far_away_is_no_small_convolution(convattn_command, tmp_path):
     kernel = np.zeros((9, 1, 1), np.float32)
     kernel[[0, 3, 4, 5, 8], 0, 0] = [1, 2, 3, 4, 5]
@@ -295,6 +296,7 @@ def test_a_layer_that_is_no_convolution_is_written_only_when_asked(convattn_comm
     assert target.exists()
 
 
+@pytest.mark.slow
 def test_a_layer_whose_rounding_hides_all_is_written_only_when_asked(convattn_command, tmp_path):
     """A leak of 1 - 10⁻⁶ in float32, every map off by a third: 8 would be accounted for."""
     layer, target = tmp_path / "layer.npz", tmp_path / "conv.npz"
@@ -307,6 +309,7 @@ def test_a_layer_whose_rounding_hides_all_is_written_only_when_asked(convattn_co
     assert not target.exists()
 
 
+@pytest.mark.slow
 def test_a_leak_that_large_images_show_is_no_convolution(convattn_command, tmp_path):
     """On the smallest image it is within what bfloat16 rounds; on 64 × 64 it is off by 0.4."""
     kernel = np.random.default_rng(1).normal(size=(3, 3, 2, 2))
@@ -479,6 +482,7 @@ def test_what_does_not_go_with_two_layers(weights, capsys, option, message):
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_script_that_converts_a_pickle_keeps_its_lines(tmp_path, convattn_command):
     path = tmp_path / "net.pth"
     path.write_bytes(b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n.")

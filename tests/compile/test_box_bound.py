@@ -60,6 +60,7 @@ def apart(compiled, arrays, images=None):
     return np.abs(np.asarray(streams.logits) - exact(compiled, images))
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("function", [network, strided, bent])
 def test_every_image_is_within_the_bound_which_is_small(function):
     compiled = to_vision_transformer(function, jnp.asarray(MIDDLE[None]))

@@ -115,6 +115,7 @@ def one_block_less(builder, arrays):
     arrays["blocks.1.mlp.fc2.weight"][:] = 0
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     "change",
     [turned_head, broken_pair, wrong_norm, leaking_class_token, one_block_less],
@@ -149,9 +150,10 @@ def test_a_file_holds_the_arrays_and_what_builds_the_model(wide, tmp_path):
     assert json.loads(file.metadata["arguments"]) == wide.arguments
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "dtype"),
-    [("narrow heads", "float32"), pytest.param("residual", "float64", marks=pytest.mark.slow)],
+    [("narrow heads", "float32"), ("residual", "float64")],
 )
 def test_the_same_in_nnx(name, dtype):
     function, sides, patch, options = KINDS[name]
@@ -263,6 +265,7 @@ def test_ties_are_the_same_class(wide):
     assert wide.compared(lambda x: -networks.wide(x), images((6, 6))).same_class == 0
 
 
+@pytest.mark.slow
 def test_positions_that_float32_does_not_tell_apart():
     """Scores round; where that is counted, wide rows of the edge's kind are refused."""
 

@@ -49,6 +49,7 @@ HAND_WRITTEN = {
 }
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("name", HAND_WRITTEN)
 def test_convolutions_written_by_hand(name):
     example = images((4, 6))

@@ -38,6 +38,7 @@ def left_of_sharpness(transformer, constants):
     return 1 - largest * transformer.plan.largest_ratio
 
 
+@pytest.mark.slow
 def test_each_error_is_what_the_rule_says(compiled):
     exact, training = compiled
     constants, network = training.constants, training.plan.network
@@ -86,6 +87,7 @@ def norm(arrays):
     return float(np.linalg.norm([np.linalg.norm(np.float64(each)) for each in arrays]))
 
 
+@pytest.mark.slow
 def test_gradients_are_of_a_usual_size(compiled):
     exact, training = (norm(gradient(transformer).values()) for transformer in compiled)
     assert exact > 1e8

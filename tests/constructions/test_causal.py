@@ -53,6 +53,7 @@ def run(images, kernel, bias, backends=SERVING, **options):
     return program(images, kernel, bias)
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     ("size", "dtype", "exact"),
     [
@@ -79,6 +80,7 @@ def test_exact_heads_are_the_convolution_within_the_bound(size, dtype, exact):
         assert_within(outputs[backend], expected, bound, backend)
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("encoding", LIMITS)
 def test_one_hot_heads_are_the_convolution_to_the_last_bit(encoding):
     images, kernel, bias, options = case(SIZES[3 + LIMITS.index(encoding) % 2])

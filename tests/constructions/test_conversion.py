@@ -35,6 +35,7 @@ every_row = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.quick(8)
 @every_row
 @given(seed=seeds())
 def test_the_layer_is_the_zero_padded_convolution(row, seed):

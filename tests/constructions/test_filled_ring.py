@@ -58,6 +58,7 @@ def both(bucket, padding):
     return run
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize(("bucket", "padding", "rows"), QUICK, ids=str)
 @given(seed=seeds())
 def test_one_layer_is_the_convolution_at_every_size(bucket, padding, rows, seed):
@@ -97,6 +98,7 @@ def test_at_finite_parameters_it_is_within_the_derived_bound(padding):
     assert (np.abs(outputs - np.roll(expected, 1, axis=2)) > bound).any()
 
 
+@pytest.mark.quick(6)
 @pytest.mark.parametrize("backend", [name for name in BACK_ENDS if name != "windowed"])
 @pytest.mark.parametrize("encoding", ["bias", "quadratic", "scalar"])
 def test_every_back_end_that_serves_gives_it(encoding, backend):

@@ -34,6 +34,7 @@ def test_split_heads_add_up_to_the_maps_and_are_as_few_as_the_supports_allow(
     assert list(origins) == sorted(origins)
 
 
+@pytest.mark.slow
 def test_a_head_that_is_wider_than_what_is_left_is_filled_with_zeros():
     """Three coordinates in heads of two, by rows and by columns, whichever are fewer."""
     for shape in ((3, 5), (5, 3)):

@@ -26,6 +26,7 @@ GEOMETRIES = [  # patch size, stride, dilation, kernel size, image size
 ]
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(("geometry", "padding"), list(zip(cycle(GEOMETRIES), FILLS)), ids=str)
 def test_the_map_and_the_residual_are_those_of_the_outputs(geometry, padding):
     """Of a layer whose arrays have all been moved, applied to unit images."""
@@ -59,6 +60,7 @@ def distance(layer, kernel):
     return float(stored_residual(layer, kernel, None, (5, 6)).relative_frobenius)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("padding", "form"),
     [
@@ -122,6 +124,7 @@ def test_no_taps_beyond_what_is_filled_in():
         recovered(layer, kernel_size=4, image_size=9)
 
 
+@pytest.mark.slow
 def test_what_is_said_of_a_stored_kernel_holds_of_it():
     """A layer of bfloat16 whose maps have moved: the outputs are within what is said of them."""
     generator = np.random.default_rng(2)

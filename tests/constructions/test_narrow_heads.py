@@ -125,6 +125,7 @@ def test_a_patch_embedding_of_16_pixels_and_three_channels():
         assert exact or difference > error * 2.0**-10
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("channels", "options"),
     [
@@ -277,6 +278,7 @@ def test_epsilon_balances_what_is_wrong_and_what_is_rounded():
         fewest_narrow_heads(jnp.ones((1, 1, 1)), ((0,),), 0, True)
 
 
+@pytest.mark.slow
 def test_a_limit_form_says_what_it_loses():
     kernel = np.random.default_rng(0).normal(size=(3, 3, 1, 1)).astype(np.float32)
     options = {"patch_size": 4, "head_dim": 6, "num_heads": "min"}
@@ -290,6 +292,7 @@ def test_a_limit_form_says_what_it_loses():
     assert price(ca.conv_to_attention(kernel, **options).encoding, jnp.float32) == ""
 
 
+@pytest.mark.slow
 def test_heads_that_look_at_one_offset_lose_nothing():
     kernel = np.zeros((3, 3, 1, 1), np.float32)
     kernel[1, 1] = 1

@@ -9,6 +9,7 @@ from convattn.constructions.polygon import polygon_construction, polygon_gap, re
 from convattn.operators.roundoff import one_hot_sharpness
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32", "float64"])
 @pytest.mark.parametrize("size", [(1, 1), (2, 1), (2, 2), (5, 5)])
 def test_alpha_is_the_gap_and_maps_are_kept(size, dtype):

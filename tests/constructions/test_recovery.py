@@ -142,6 +142,7 @@ def perturbed_map(bucket):
     return dense_map(perturbed(bucket), bucket.space, bucket.in_channels)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("bucket", [BUCKETS[0], BUCKETS[2], BUCKETS[6]])
 def test_the_map_and_the_residual_of_a_perturbed_layer_are_those_of_the_dense_maps(bucket):
     """Several channels and groups; `test_linear_map` has one channel on rings of every kind."""

@@ -85,6 +85,7 @@ def test_the_shares_of_the_exact_form(epsilon):
         assert_within(row, np.full((5, 7), 1 / (35 * (1 + sigma))), gamma(200, "float64"))
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     ("dtype", "options"),
     [

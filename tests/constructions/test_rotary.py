@@ -10,6 +10,7 @@ from convattn.constructions.rotary import PAIRS, rotary_construction
 from convattn.operators.roundoff import one_hot_sharpness
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("dtype", ["bfloat16", "float64"])
 @pytest.mark.parametrize("size", [(3,), (4,), (3, 3)])
 def test_alpha_is_the_lead_on_the_largest_grids(size, dtype):

@@ -71,6 +71,7 @@ def test_the_margin_is_the_longer_reach_of_an_even_kernel():
     assert ca.conv_to_two_layers(np.ones((4, 2, 1, 1)), form="limit").margin == (2, 1)
 
 
+@pytest.mark.slow
 def test_strides_of_the_two_axes_differ():
     kernel, bias, images = operands((3, 2), 1, (5, 6))
     layers = ca.conv_to_two_layers(kernel, bias, stride=(2, 3), form="limit")

@@ -127,6 +127,7 @@ def test_an_encoding_is_a_tree_of_arrays(encoding):
     assert not np.array_equal(scores_of(doubled), scores_of(encoding))
 
 
+@pytest.mark.quick(10)
 @every_encoding
 def test_gradients_are_finite_and_not_all_zero(encoding):
     def loss(candidate):

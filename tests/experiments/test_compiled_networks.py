@@ -1,8 +1,10 @@
 import json
 
 import compiled_networks
+import pytest
 
 
+@pytest.mark.slow
 def test_a_row_for_each_dtype(tmp_path, capsys):
     path = tmp_path / "rows.json"
     code = compiled_networks.CompiledNetworks(("VGG-like, patches",), images=2, json=path)()

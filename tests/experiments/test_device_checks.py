@@ -13,6 +13,7 @@ from convattn_ledger.audit.matmul_precision import measure_dot
 LABELS = ("quadratic", "dense", "float32", "values")
 
 
+@pytest.mark.slow
 def test_a_difference_beyond_its_bound_is_found() -> None:
     """Planted: a product in fewer bits, a gradient with the wrong sign, a number that is none."""
     setup = make_layer("finite", "float32", 2)

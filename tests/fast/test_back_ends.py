@@ -91,6 +91,7 @@ def bounds(case: LayerCase):
     return of_values, gradient_bounds(case.layer, case.images, case.cotangent)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("name", "dtype"),
     [run if run in QUICK else pytest.param(*run, marks=pytest.mark.slow) for run in RUNS],

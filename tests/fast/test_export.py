@@ -68,6 +68,7 @@ OPTIONS = [
 ]  # fmt: skip
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_heads_at_few_offsets_serve_every_size(options):
     """Of integers, but for means and the weights of a polygon."""

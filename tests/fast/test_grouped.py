@@ -19,6 +19,7 @@ CASES = [
 ]
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize(
     ("side", "size", "stride", "dilation", "padding", "groups", "dtype"), CASES
 )

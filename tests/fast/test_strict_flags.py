@@ -42,6 +42,7 @@ def strict_promotion() -> Iterator[None]:
     jax.clear_caches()
 
 
+@pytest.mark.quick(6)
 @pytest.mark.parametrize("bucket", LAYER_BUCKETS, ids=str)
 def test_back_ends_and_gradients_trace_under_strict_promotion(bucket: LayerBucket) -> None:
     case = make_layer_case(bucket, 0)
@@ -153,6 +154,7 @@ def test_halves_in_conv_and_filled_rings(padding: str, dtype: Any) -> None:
     jax.make_jaxpr(lambda x: ca.apply_attention(layer, x))(cast(IMAGES, dtype))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_constructions_and_recovery(dtype: Any) -> None:
     kernel = cast(THREE_CHANNELS, dtype)
@@ -170,6 +172,7 @@ FLOATS = [jnp.bfloat16, jnp.float16, jnp.float32]
 QUICK = [*zip(OPTIONS, FLOATS, strict=True)]
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("options", "dtype"),
     [*QUICK, *(slow(*pair) for pair in product(OPTIONS, FLOATS) if pair not in QUICK)],

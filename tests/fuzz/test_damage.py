@@ -42,6 +42,7 @@ def drawn(seeds: list[bytes], folder: bool = False) -> list[bytes]:
     return contents
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(("sees", "how"), STRUCTURES, ids=[how.__name__ for _, how in STRUCTURES])
 def test_a_structure_is_changed_and_mostly_kept(sees, how) -> None:
     """A change that only ever broke the structure would never come past its first check."""

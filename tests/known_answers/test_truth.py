@@ -14,6 +14,7 @@ from convattn.known_answers.truth import _by_token
 QUICK = ("shift", "strided", "circular", "corner-of-patches")
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("network", every(QUICK))
 def test_the_jacobian_of_the_logits_is_that_of_jax(network: KnownNetwork) -> None:
     """Exactly: float32 holds the numbers of one layer; those of three are rounded there."""

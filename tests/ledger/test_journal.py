@@ -39,6 +39,7 @@ def test_what_is_no_result_is_passed_over(place):
     assert [*journal.read()] == [("S.a", "one"), ("S.a", "two")]
 
 
+@pytest.mark.slow
 def test_another_state_of_sources_settings_or_environment_has_another_journal(place, monkeypatch):
     paths = [Journal.of((place,), settings).path for settings in (1, 0)]
     for name in ("a.py", "b.v", "_CoqProject"):  # what Coq runs with has no suffix

@@ -29,6 +29,7 @@ def apart(layer, kernel, size):
     return max(float(uniform), moved / np.linalg.norm(np.asarray(kernel, np.float64)))
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("kernel", "options"),
     [

@@ -48,6 +48,7 @@ def pair(row, **options):
 FAST_ROWS = ROWS[2], ROWS[4]  # causal ones are below
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     "row",
     [row if row in FAST_ROWS else pytest.param(row, marks=pytest.mark.slow) for row in ROWS],
@@ -343,6 +344,7 @@ def test_causal_convolutions_have_a_mask(row, form):
     assert back.uniform < 1e-6
 
 
+@pytest.mark.slow
 def test_a_leak_that_a_causal_layer_keeps_is_measured():
     kernel = jnp.arange(24, dtype=jnp.float32).reshape(3, 2, 4)
     layer = AttentionConv.from_kernel(kernel, padding="CAUSAL", causal=True)

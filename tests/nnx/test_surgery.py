@@ -234,6 +234,7 @@ def test_outputs_that_cannot_be_compared_are_refused(as_output):
         to_attention(Other(), LINE)
 
 
+@pytest.mark.slow
 def test_a_model_that_asks_for_the_type_of_its_layers_is_compared_as_it_is():
     class Asking(nnx.Module):
         def __init__(self, kind):
@@ -702,9 +703,8 @@ def test_convolutions_may_stand_in_lists_and_dictionaries():
     assert np.isfinite(report.difference)
 
 
-@pytest.mark.parametrize(
-    "padding", [*(pytest.param(p, marks=pytest.mark.slow) for p in ("SAME", "VALID")), ((2, 0),)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("padding", ["SAME", "VALID", ((2, 0),)])
 def test_the_kernel_that_comes_back_at_a_stride_is_the_nearest_one(padding):
     """Of a layer whose arrays have moved; the map by unit images, the kernel by least squares."""
     conv = nnx.Conv(1, 1, (3,), strides=2, padding=padding, use_bias=False, rngs=nnx.Rngs(0))
@@ -723,6 +723,7 @@ def test_the_kernel_that_comes_back_at_a_stride_is_the_nearest_one(padding):
     assert_within(np.asarray(kernel).ravel(), nearest, 1e-5)
 
 
+@pytest.mark.slow
 def test_no_bound_is_derived_of_maps_that_are_stored_in_half_a_float():
     """They round to bfloat16, although the convolution computes in float32."""
     conv = nnx.Conv(2, 2, (3,), param_dtype=jnp.bfloat16, rngs=nnx.Rngs(0))

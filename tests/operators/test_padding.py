@@ -175,6 +175,7 @@ def test_a_padding_is_static_under_jit():
     assert_equal(run(images, kernel, padding=padding), conv(images, kernel, padding=[(0, 2)]))
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("padding", [*NAMED_PADDINGS[:-1], 1, [(0, 2), (3, 0)]], ids=str)
 def test_one_exported_convolution_serves_every_size(padding, unchecked):
     sizes = export.symbolic_shape("batch, height, width, 2", constraints=["height>=5", "width>=5"])

@@ -79,6 +79,7 @@ def layer_of(rng, grid, widths, **changes):
     return AttentionLayer(encoding, None, None, None, content, ones, ones, ones, grid.ring)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("grid", "widths"),
     [GRIDS[0], GRIDS[3], *(pytest.param(*each, marks=pytest.mark.slow) for each in GRIDS[1:3])],

@@ -30,6 +30,7 @@ def digest(quotation: list[str]) -> str:
     return hashlib.sha256(" ".join(quotation).encode()).hexdigest()[:16]
 
 
+@pytest.mark.quick(20)
 @pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}-{file.stem}")
 def test_quotations_stand_in_the_papers(file: Path) -> None:
     elsewhere = ELSEWHERE.get(f"{file.parent.name}/{file.name}", {"quotations": []})

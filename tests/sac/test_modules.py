@@ -52,6 +52,7 @@ def images_for(name):
     return integers(9, 2, 5, 3) if name == "causal" else integers(9, 2, 4, 5, 3)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     "name",
     [pytest.param(name, marks=pytest.mark.slow) if name == "sac" else name for name in MODULES],

@@ -30,6 +30,7 @@ def test_scales_are_concatenated_reduced_and_one_sac_of_the_largest_size() -> No
     assert_equal(apply(single, IMAGES), expected)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("tables", [1, 2])
 def test_the_one_sac_has_the_scales_scores(tables) -> None:
     """Of two heads a scale, also where they share a table."""

@@ -78,6 +78,7 @@ def test_the_parameters_are_counted(kind):
     assert parameter_count(nnx.eval_shape(lambda: make_model(settings))) == total
 
 
+@pytest.mark.slow
 def test_pictures_that_are_no_pairs_are_refused():
     with pytest.raises(ValueError, match="expected an even width"):
         SimilarityNetwork(CROSS, image_size=(8, 15), rngs=nnx.Rngs(0))

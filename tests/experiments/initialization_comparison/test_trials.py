@@ -138,6 +138,7 @@ def test_runs_that_tune_see_no_test_image():
     assert len(compared.validation) == 400
 
 
+@pytest.mark.slow
 def test_the_network_has_as_many_parameters_as_the_plan_says():
     model = make_model(tuning()[0].settings(2000), read_dataset())
     assert parameter_count(model) == 261_586

@@ -93,6 +93,7 @@ def test_wrong_use_is_refused_with_the_reason(run, text, tmp_path, capsys):
         assert message in captured.err
 
 
+@pytest.mark.slow
 def test_a_text_that_changed_is_refused(text, tmp_path, capsys, monkeypatch):
     copy, folder = tmp_path / "copy.txt", tmp_path / "run"
     copy.write_bytes(text.read_bytes()[:3000])

@@ -44,6 +44,7 @@ def test_the_plan():
         assert images // chosen.training.batch_size * chosen.training.epochs == steps
 
 
+@pytest.mark.slow
 def test_the_network_compiles_into_the_vision_transformer_of_the_plan():
     cnn = SmallCNN(10, nnx.Rngs(0))
     assert parameter_count(cnn) == 3_334

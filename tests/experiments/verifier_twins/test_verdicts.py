@@ -73,6 +73,7 @@ def test_errors_are_rows_and_what_is_there_is_not_run_again(place):
     assert not contradictions(rows)
 
 
+@pytest.mark.slow
 def test_a_call_that_takes_too_long_is_ended(place, monkeypatch):
     monkeypatch.setattr(verdicts, "_BEGINNING", 0.0)
     rows = rows_of(place, {"cnn.onnx": "slow", "twin.onnx": "slow"}, seconds=1)

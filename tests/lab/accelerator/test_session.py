@@ -65,6 +65,7 @@ def test_a_failure_costs_its_stage_alone_and_is_tried_again(tmp_path):
     assert result.stages["one"].status == "done"
 
 
+@pytest.mark.slow
 def test_who_is_over_time_is_told_and_then_ended_with_all_that_it_started(tmp_path):
     code = (
         "import pathlib, signal, subprocess, sys, time\n"

@@ -72,6 +72,7 @@ def test_every_grey_level_is_normalised_bit_for_bit() -> None:
     assert (np.abs(np.asarray(images, np.float64) - direct) <= bound).all()
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("augmentation", [CROP, Augmentation(crop=0), Augmentation(2, flip=False)])
 def test_it_is_the_crop_and_the_flip_that_were_drawn(augmentation) -> None:
     both = set()
@@ -138,6 +139,7 @@ def test_each_epoch_takes_every_image_once_in_its_own_order() -> None:
     assert order(KEY, 0, COUNT).dtype == jnp.int32
 
 
+@pytest.mark.slow
 def test_nothing_depends_on_64_bit_types() -> None:
     def everything():
         batch = load(KEY, 2, INDICES, CROP)

@@ -73,6 +73,7 @@ def test_a_gradient_flows_to_every_parameter(encoding):
             assert result.max() > 1000 * CLOSE, path
 
 
+@pytest.mark.slow
 def test_folding_changes_rounding_alone():
     """Gradients are held in float32, as the parameters are: two roundings more."""
     value, gradient = losses("quadratic", True)
@@ -83,6 +84,7 @@ def test_folding_changes_rounding_alone():
         assert_within(actual, expected, CLOSE * (1 + largest) + 2.0**-23 * largest)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("encoding", ["quadratic", "content"])
 def test_half_precision_is_finite_and_its_logits_float32(encoding):
     model = tiny(encoding, (2,), dtype="bfloat16")
@@ -112,6 +114,7 @@ def test_dropout_takes_place_in_training_only_and_draws_from_the_key_alone():
         assert np.abs(np.asarray(other - dropped)).min() > 0
 
 
+@pytest.mark.slow
 def test_each_layer_drops_other_numbers(monkeypatch):
     """The keys of layers and of their three parts are all different."""
     keys = []

@@ -23,6 +23,7 @@ def test_the_function_is_the_model_on_normalised_images() -> None:
         assert_within(other, expected, 1e-4 * np.abs(expected).max())
 
 
+@pytest.mark.slow
 def test_every_convolution_becomes_attention_under_its_name() -> None:
     layers, _, report = small_attention()
     assert list(layers) == NAMES

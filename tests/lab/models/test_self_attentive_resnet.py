@@ -144,6 +144,7 @@ def test_the_network_of_convolutions_is_the_exact_one(integers):
     assert_equal(4 * run(model, images), expected)
 
 
+@pytest.mark.slow
 def test_at_a_large_bias_the_network_of_sac_is_that_of_convolutions(integers):
     """Off-target weights underflow, so that nothing is rounded: the logits are the same numbers."""
     model, images, expected, _ = integers

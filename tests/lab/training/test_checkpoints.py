@@ -90,6 +90,7 @@ DAMAGES = {
 }
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("kind", DAMAGES)
 def test_any_damage_to_any_file_is_harmless_or_noticed(folder, kind):
     """Right bits, or a warning and those of the checkpoint before: never anything else; a reader

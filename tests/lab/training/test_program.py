@@ -71,6 +71,7 @@ def test_a_convolution_is_noticed_wherever_it_is(model, expected):
     assert has_convolution(make_step(recipe, steps), state, data, order) is expected
 
 
+@pytest.mark.slow
 def test_the_state_is_donated():
     recipe, mesh, state, data, steps = set_up(Normalized(), settings())
     program = compile_program(recipe, mesh, state, data, steps)

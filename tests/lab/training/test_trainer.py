@@ -146,6 +146,7 @@ def test_when_all_checkpoints_are_damaged_the_run_is_left_as_it_is(tmp_path, exp
     assert_as_expected(folder, run(folder, snapshot=kernel), expected)
 
 
+@pytest.mark.slow
 def test_a_run_that_died_in_its_first_epoch_begins_again(tmp_path, monkeypatch, capsys):
     """It says so, and TensorBoard holds the losses before each checkpoint."""
     save, complete = CheckpointStore.save, []

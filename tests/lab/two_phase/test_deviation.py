@@ -40,6 +40,7 @@ def deviation_of(name):
     return deviation(phase_one(), converted(CASES[name]), images(), CASES[name])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.slow] * (name != "exact")) for name in CASES]
 )

@@ -112,6 +112,7 @@ def with_another_tap(two):
     return transfer(other, two.settings, conversion, rngs=nnx.Rngs(7))
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     ("name", "spoil", "conversion"),
     [
@@ -224,6 +225,7 @@ def gradient_of_first_mixing(conversion):
     return {path[-1]: np.asarray(parameter[...]) for path, parameter in flat}, layer.mixing, tokens
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("conversion", "zero", "learn"),
     [

@@ -26,6 +26,7 @@ def test_every_measurement_is_there_for_the_dtypes_asked_for(report) -> None:
     assert {"jaxlib", "backend", "x64"} <= {*report.environment}
 
 
+@pytest.mark.slow
 def test_dictionary_survives_json_unchanged(report) -> None:
     document = report.as_dict()
     assert json.loads(json.dumps(document, allow_nan=False)) == document

@@ -46,6 +46,7 @@ class Network(linen.Module):
         return linen.Dense(5)(images.mean((1, 2)))
 
 
+@pytest.mark.slow
 def test_a_linen_network_with_a_scan():
     model = Network()
     variables = jax.jit(model.init)(jax.random.key(1), IMAGES)
@@ -134,14 +135,8 @@ def keras_network():
     return lambda images: model(images, training=False), [10, 10, 2, 10], 1e-4
 
 
-@pytest.mark.parametrize(
-    "network",
-    [
-        nnx_network,
-        *(pytest.param(each, marks=pytest.mark.slow) for each in (equinox_network, haiku_network)),
-        pytest.param(keras_network, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("network", [nnx_network, equinox_network, haiku_network, keras_network])
 def test_a_network_of_another_package(network):
     function, heads, most = network()
     layers, apply, report = attention_of(function, IMAGES)

@@ -56,6 +56,7 @@ def restored(content: bytes):
     return restore_network(parse_weights(content, "net.safetensors"))
 
 
+@pytest.mark.slow
 def test_a_file_runs_on_any_number_of_images() -> None:
     network = restored(written())
     assert list(network.layers) == ["stem", "convolution"]

@@ -73,6 +73,7 @@ def assert_close(result, expected):
         np.testing.assert_allclose(one, other, rtol=0, atol=CLOSE * float(abs(other).max()))
 
 
+@pytest.mark.quick(8)
 @pytest.mark.parametrize(
     ("name", "backend"),
     [*((name, "auto") for name in FUNCTIONS), ("nested", "dense"), ("computed kernel", "dense")],

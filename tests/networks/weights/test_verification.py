@@ -157,6 +157,7 @@ def test_heads_that_look_beyond_the_kernel_show_on_a_large_image(options) -> Non
     assert on_large_image(layer, sparse(11), sides).distance == 0
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize(
     "options",
     [
@@ -184,6 +185,7 @@ def test_the_uniform_part_is_seen_at_every_patch_size(patch) -> None:
     assert uniform > 1e-5 > rounded
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(("form", "loses"), [("exact", False), ("limit", True)])
 def test_heads_that_mix_offsets_have_no_bound_here(form, loses) -> None:
     kernel = np.random.default_rng(0).normal(size=(3, 3, 1, 1)).astype(np.float32)

@@ -54,6 +54,7 @@ def test_parameters_of_64_bits():
     assert nnx.eval_shape(model, jnp.ones((1, 8, 12, 3))).dtype == jnp.float64
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("pooling", ["mean", "class"])
 def test_the_names_mean_what_they_mean_in_timm(pooling):
     """The attention of each layer, as the reader of timm's names works it out in float64."""
