@@ -162,6 +162,7 @@ def test_a_layer_with_heads_far_away_is_no_small_convolution(convattn_command, t
     assert done.code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shift", [60, 10**5])
 def test_heads_that_look_elsewhere_on_larger_images(convattn_command, tmp_path, monkeypatch, shift):
     """An entry for a shift of 60 pixels, and for one beyond all images that are looked at."""
@@ -183,6 +184,7 @@ def test_heads_that_look_elsewhere_on_larger_images(convattn_command, tmp_path, 
     assert (said in done.out) == (shift > 60)
 
 
+@pytest.mark.slow
 def test_what_same_means_is_said_of_a_strided_kernel_of_pytorch(convattn_command, tmp_path):
     weights = save(tmp_path / "conv.safetensors", {"weight": np.ones((4, 3, 3, 3), np.float32)})
     command = ("convert", "kernel", weights, "--stride", 2, "--form", "limit")
@@ -281,6 +283,7 @@ def test_a_layer_that_is_not_the_convolution_is_not_written(
     assert target.read_bytes() == b"old"
 
 
+@pytest.mark.slow
 def test_a_layer_that_is_no_convolution_is_written_only_when_asked(convattn_command, tmp_path):
     layer, target = tmp_path / "layer.npz", tmp_path / "conv.npz"
     convattn.save_layer(

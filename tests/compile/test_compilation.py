@@ -183,6 +183,7 @@ def test_each_value_stands_in_the_stream():
         assert each.of_network.any()
 
 
+@pytest.mark.slow
 def test_images_are_compared_a_few_at_a_time(monkeypatch):
     whole = to_vision_transformer(networks.wide, images((6, 6)), dtype="float64").report
     monkeypatch.setattr(transformer, "_AT_ONCE", 1)

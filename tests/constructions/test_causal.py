@@ -148,6 +148,7 @@ def test_any_table_is_attention_to_the_visible_keys_in_every_back_end():
         assert_within(outputs, expected, gamma(600, "float64") * magnitude, backend)
 
 
+@pytest.mark.slow
 def test_gradients_of_the_back_ends_agree():
     layer, images = trained(2), jnp.asarray(np.random.default_rng(3).normal(size=(2, 7, 2)))
 

@@ -103,6 +103,7 @@ def plain(bucket):
     return case.images, kernel
 
 
+@pytest.mark.slow
 @given(st.sampled_from(PIXELS), seeds(), st.sampled_from(["float64", "bfloat16"]))
 def test_the_bare_grid_gives_the_edge_replicated_convolution(bucket, seed, dtype):
     """The nearest key to q + Δ is its projection onto the rectangle: C20's "SAME" by default."""

@@ -188,6 +188,7 @@ def test_modules_and_gradients(options: dict[str, Any], dtype: Any) -> None:
     nnx.merge(graph, state).to_conv()
 
 
+@pytest.mark.slow
 def test_models_are_converted_and_back() -> None:
     """In float32: with other dtypes Flax's own normalisation promotes."""
     rngs = nnx.Rngs(0)

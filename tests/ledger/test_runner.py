@@ -197,6 +197,7 @@ def test_neither_jobs_nor_order_change_what_is_drawn(tmp_path):
     assert results(verify(tmp_path, seed=1)) != results(one)
 
 
+@pytest.mark.slow
 def test_workers_run_side_by_side_and_what_is_slow_runs_first(tmp_path):
     pieces = [
         evidence("time.sleep(0.4) or str(os.getpid())", name=f"e{n}", quick=n < 2) for n in range(4)

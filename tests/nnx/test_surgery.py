@@ -267,6 +267,7 @@ def test_what_is_not_a_number_is_not_hidden():
     assert np.isnan(report.difference)
 
 
+@pytest.mark.slow
 def test_what_is_not_a_number_in_one_step_or_call_is_not_hidden():
     layer = AttentionConv.from_conv(stacked(0))
     layer.output[...] = layer.output[...].at[1].set(jnp.nan)

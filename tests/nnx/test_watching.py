@@ -30,6 +30,7 @@ def as_it_is(function):
     return function
 
 
+@pytest.mark.slow
 def test_the_inputs_of_a_layer_in_a_compiled_part_are_its_own():
     images = ones(1, 5, 2).at[:, 4].set(-5)
     model, report = to_attention(Transformed(nnx.jit), images)

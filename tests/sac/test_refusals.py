@@ -225,12 +225,14 @@ def test_64_bit_images_are_not_narrowed(call) -> None:
         call(np.ones((1, 2, 2, 3)))
 
 
+@pytest.mark.slow
 def test_lists_and_empty_batches_are_accepted(implicit_promotion: None) -> None:
     assert self_attentive_convolution(POINTWISE, [[[[1, 2, 3]]]]).shape == (1, 1, 1, 4)
     for function in (self_attentive_convolution, self_attention_2d):
         assert function(POINTWISE, jnp.ones((0, 1, 1, 3))).shape == (0, 1, 1, 4)
 
 
+@pytest.mark.slow
 def test_sizes_may_be_one_integer_or_numpys() -> None:
     options = {"heads": np.int64(2), "key_features": 3, "distances": (4, 5)}
     parameters = initial_multiscale(

@@ -112,6 +112,7 @@ def test_the_first_image_is_on_the_left_and_the_second_on_the_right():
     assert labels.tolist() == examples.train.labels[chosen].tolist()
 
 
+@pytest.mark.slow
 def test_each_image_of_a_pair_is_augmented_by_itself():
     rng = np.random.default_rng(0)
     noise = rng.integers(0, 256, (4, 8, 8, 3), dtype=np.uint8)

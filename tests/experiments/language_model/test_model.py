@@ -98,6 +98,7 @@ def test_the_parameters_are_counted(kind):
     assert parameter_count(nnx.eval_shape(lambda: make_model(settings))) == total
 
 
+@pytest.mark.slow
 def test_dropout_draws_from_the_key_alone():
     import jax
 

@@ -135,6 +135,7 @@ def test_other_settings_are_refused_by_name(run, pictures) -> None:
         launch(changed, folder, command=COMMAND)
 
 
+@pytest.mark.slow
 def test_other_images_under_the_same_path_are_refused(tmp_path) -> None:
     pictures = write_pictures(tmp_path / "pictures")
     settings = tiny_settings(pictures)

@@ -109,6 +109,7 @@ def test_seed_epoch_and_index_decide_a_steps_images():
         )
 
 
+@pytest.mark.slow
 def test_dropout_differs_at_every_step():
     assert len({float(batch_of(step)[2]) for step in range(3)}) == 3
 

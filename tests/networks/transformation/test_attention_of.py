@@ -45,6 +45,7 @@ def converted():
     return attention_of(network, IMAGES)
 
 
+@pytest.mark.slow
 def test_layers_stand_where_kernels_do_not_depend_on_the_arguments(converted):
     layers, apply, report = converted
     shapes = {name: layer.output.shape for name, layer in layers.items()}

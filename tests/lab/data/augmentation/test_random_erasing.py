@@ -90,6 +90,7 @@ def test_so_many_images_are_erased() -> None:
     assert np.array_equal(erased(0.25)[changed], erased()[changed])
 
 
+@pytest.mark.slow
 def test_other_pixels_stay_and_nothing_depends_on_the_place_or_64_bit_types() -> None:
     shape = (3, HEIGHT, WIDTH, 2)
     images = jnp.arange(math.prod(shape), dtype=jnp.float32).reshape(shape)
