@@ -6,7 +6,8 @@
 `mutants.py` says what a mutant is. Each is written into a copy of the sources. One of the checker
 is tried first on the certificates of tests/incorrect, tests/correct and certificates/, which takes
 milliseconds: a certificate with another verdict notices it. Then tests run: the file that is named
-after the module, and those of its package that import it; of the checker all.
+after the module, and those of its package that import it, or all of its folder if none does; of the
+checker all. The slow ones run where the others notice nothing.
 
 Mutants that no test could notice stand in docs/reliability/equivalent_mutants.toml, each with the
 reason. All others that nothing notices are printed. Exit status: 0 if everything was noticed, 1 if
@@ -41,7 +42,8 @@ CHECKER = "src/convattn_check"
 FOLDERS = {"convattn": "", "convattn_ledger": "ledger", "convattn_lab": "lab"}  # of their tests
 SLOW = 5.0  # seconds of the processor after which a certificate counts as refused by the mutant
 MARGIN = 60.0  # seconds beyond four times the usual time of the tests
-OPTIONS = ("-x", "-q", "--hypothesis-profile=ci", "-m", "not slow and not browser")
+OPTIONS = ("-x", "-q", "--hypothesis-profile=ci", "-pno:cacheprovider")
+STAGES = ("not slow and not browser", "slow and not browser")  # the second where the first passes
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 NO_TESTS = 5  # pytest's exit status
 FORK = multiprocessing.get_context("fork")
@@ -106,6 +108,8 @@ def test_files(tree: Path, module: str) -> list[str]:
         others = files
     else:
         others = [file for file in files if imports.search(file.read_text("utf-8"))]
+    if not named and not others:
+        others = [file for file in files if file.parent == tests.joinpath(*names[:-1])]
     return [str(file.relative_to(tree)) for file in dict.fromkeys([*named, *others])]
 
 
@@ -174,9 +178,12 @@ class Judge:
             if by or self.only_certificates:
                 return by
         files = tuple(test_files(self.tree, mutant.module))
-        seconds = self.seconds(partial(self.by_tests, files), files)
-        with self.written(mutant):
-            return self.by_tests(files, 4 * seconds + MARGIN)
+        for stage in STAGES:
+            seconds = self.seconds(partial(self.by_tests, files, stage), (stage, *files))
+            with self.written(mutant):
+                if by := self.by_tests(files, stage, 4 * seconds + MARGIN):
+                    return by
+        return ""
 
     @cached_property
     def certificates(self) -> list[Certificate]:
@@ -218,11 +225,11 @@ class Judge:
         self.certificates.sort(key=lambda certificate: certificate.name != by)
         return by
 
-    def by_tests(self, files: Sequence[str], limit: float | None = None) -> str:
+    def by_tests(self, files: Sequence[str], stage: str, limit: float | None = None) -> str:
         """The first test that fails with what the sources hold now."""
         if not files:
             return ""
-        command = [sys.executable, "-B", "-m", "pytest", *OPTIONS, "-pno:cacheprovider", *files]
+        command = [sys.executable, "-B", "-m", "pytest", *OPTIONS, "-m", stage, *files]
         if all(file.startswith("tests/convattn_check") for file in files):
             command.append("--confcutdir=tests/convattn_check")  # no JAX
         paths = [str(self.folder / "src"), os.environ.get("PYTHONPATH", "")]

@@ -176,6 +176,17 @@ def test_what_a_test_of_the_package_notices_is_not_printed(scripts, tmp_path, mo
 
 
 @pytest.mark.slow
+def test_what_a_slow_test_notices_is_not_printed(scripts, tmp_path, monkeypatch):
+    mutation = planted(scripts, tmp_path, monkeypatch, "assert larger(2, 2) == 2")
+    test = tmp_path / "tests/bounds/test_planted.py"
+    slow = (
+        "\n\nimport pytest\n\n\n@pytest.mark.slow\ndef test_slow():\n    assert larger(2, 1) == 2\n"
+    )
+    test.write_text(test.read_text() + slow)
+    assert run(mutation, tmp_path) == 0
+
+
+@pytest.mark.slow
 def test_tests_that_fail_by_themselves_are_refused(scripts, tmp_path, monkeypatch):
     mutation = planted(scripts, tmp_path, monkeypatch, "assert larger(2, 1) == 1")
     with pytest.raises(RuntimeError, match=r"without any error in the program: .*test_it"):
@@ -187,6 +198,10 @@ def test_tests_that_fail_by_themselves_are_refused(scripts, tmp_path, monkeypatc
     [
         ("src/convattn/files.py", "tests/test_files.py"),
         ("src/convattn/networks/weights/files.py", "tests/networks/weights/test_files.py"),
+        (
+            "src/convattn/networks/weights/consistency.py",
+            "tests/networks/weights/test_beside_kernel.py",
+        ),
         ("src/convattn_check/equality.py", "tests/convattn_check/test_check_equality.py"),
         ("src/convattn_lab/training/checkpoints.py", "tests/lab/training/test_checkpoints.py"),
     ],
