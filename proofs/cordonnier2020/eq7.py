@@ -15,7 +15,8 @@ Repair. The second line of the print lacks the transposes on X_k and P_k, which 
 without them no factor of shape 1 × D can follow W of shape D × D, unless D = 1.
 
 Errata.
-- eq. 7 | X W_qry W_keyᵀ X_k, without transposes on X_k and P_k | X_kᵀ and P_kᵀ
+- eq. 7 | X W_qry W_keyᵀ X_k, without transposes on X_k and P_k | Misprint: X_kᵀ and
+  P_kᵀ
 
 Proof. (x, y) ↦ x W yᵀ is bilinear. ∎
 """

@@ -22,7 +22,7 @@ transposes do not fit: with the shapes of eq. 2, W_qryᵀ cannot follow the row 
 with the transposed shapes, or with columns for the slices, another factor fails.
 
 Errata.
-- eq. 8 | X_qᵀ W_qryᵀ … | shapes that fit eq. 2's X W_qry
+- eq. 8 | X_qᵀ W_qryᵀ … | Misprint: shapes that fit eq. 2's X W_qry
 - eq. 8, text | "the attention scores only depend on the shift" | without content only
 
 Proof. q and k enter the four terms through X_q, X_k and r_(k-q) alone. Without content only the

@@ -26,7 +26,7 @@ Errata.
 - Lemma 1 | equality | with a zero ring, K odd
 - eq. 10 | for every q | impossible at the border of a finite image for K ≥ 3 | S.padding
 - Lemma 1 | W_val only | W_out must be free too
-- eq. 11 | (h-1)D_h + 1 : hD_h + 1 | the end left out
+- eq. 11 | (h-1)D_h + 1 : hD_h + 1 | Misprint: the end left out
 
 Proof. *The idea:* each head brings one token of the receptive field, and its maps apply one tap.
 

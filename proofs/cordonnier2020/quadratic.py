@@ -17,7 +17,8 @@ text sends the reader to Figure 6 for the accuracy during training; that is Figu
 attention). The authors' code draws centres with the standard deviation 2, so N(0, 4I).
 
 Errata.
-- §4.1 | accuracy during training "in Figure 6" | in Figure 2; Figure 6 shows attention
+- §4.1 | accuracy during training "in Figure 6" | Misprint: in Figure 2; Figure 6 shows
+  attention
 - §4, Tables 1 and 4 | one accuracy for each model | Remark: of how many runs, with which crops and
   flips? | C20.learned, C20.content, C20.gaussian
 

@@ -26,7 +26,7 @@ one from 15 patches on, and from 28 on where the denominator is rounded first. I
 project the offset k - q is the printed -δ.
 
 Errata.
-- Lemma 2 and eqs. 7, 14 | q - k = δ, and q + δ | one sign
+- Lemma 2 and eqs. 7, 14 | q - k = δ, and q + δ | Misprint: one sign
 - eq. 10 | for every query | where the target exists; elsewhere the row is uniform
 - Lemma 2 | M = 40 up to machine precision | Remark: true in float32, if the target's weight is to
   round to one (the others are not zero, as C20's α asks); float64 tells the weight from one from N

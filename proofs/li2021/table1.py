@@ -19,7 +19,7 @@ betas of AdamW are printed as (0, 9, 0.999) and should be (0.9, 0.999).
 Errata.
 - Table 1 | no parameters | Remark: 156 million weights in the layers of CMHSA, 85 million in
   DeiT-base's
-- appendix B | betas (0, 9, 0.999) | (0.9, 0.999)
+- appendix B | betas (0, 9, 0.999) | Misprint: (0.9, 0.999)
 
 Proof. A layer has W_Q, W_K, W_V of size d × N_H·d_H, W_O of size N_H·d_H × d, and the feed-forward
 part 2·d·d_FFN: 4·N_H·d_H·d + 2·d·d_FFN. For CMHSA N_H·d_H = 9·768 = 6912, and six layers have

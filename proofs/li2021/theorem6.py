@@ -31,8 +31,8 @@ Errata.
 - Theorem 6 | any K, any image, any content scores | odd K ≥ 3, two patches a side or more, and
   attention without content or continuous in the image at zero | S.content
 - Theorem 6 | P ≥ K | Sharper: P ≥ 2 and K ≤ 2P + 1 | S.heads
-- eq. 17 | q twice | p on the left
-- last step of A.3 | rows and columns | exchanged throughout
+- eq. 17 | q twice | Misprint: p on the left
+- last step of A.3 | rows and columns | Misprint: exchanged throughout
 
 Proof. *The idea:* one kernel has nine blocks that are independent.
 

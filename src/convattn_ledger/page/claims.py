@@ -245,7 +245,8 @@ def errata_pages(outcomes: Sequence[ClaimOutcome]) -> str:
                 "<table><thead><tr><th>where</th><th>printed</th><th>should be</th><th>claim</th>"
                 f"</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
                 '<p class="muted">Each correction is a claim of convattn, with its proof, evidence '
-                "and certificates. Sharper: the print is true, and more is proved. Remark: it is "
+                "and certificates. An entry without a mark is an error. Misprint: the argument "
+                "around it stands. Sharper: the print is true, and more is proved. Remark: it is "
                 "incomplete or unclear.</p></article>"
             )
     return "\n".join(pages)
