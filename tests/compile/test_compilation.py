@@ -315,3 +315,25 @@ def test_other_images_than_it_is_made_for_are_refused(wide):
         wide.features(images((6, 6))[:0])
     with pytest.raises(ValueError, match=r"expected logits \[images, classes\] \(2, 3\)"):
         wide.compared(lambda x: x, images((6, 6)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("outer", "reason"),
+    [
+        (lambda x: (x + 1e6) - 1e6, "the function as it runs is further away"),
+        (lambda x: 1e-25 * x, "the bound is no less than the largest logit and says nothing"),
+    ],
+)
+def test_a_report_of_a_function_that_rounds_more_says_why_it_does_not_pass(outer, reason):
+    def network(x):
+        return outer(networks.convolve(x, KERNEL)).mean((1, 2))
+
+    report = to_vision_transformer(network, images((6, 6), np.float32), patch_size=2).report
+    assert (report.within, report.passed) == (True, False)
+    assert reason in str(report)
+
+
+def test_a_report_that_passes_gives_no_reason(wide):
+    assert wide.report.passed
+    assert len(str(wide.report).splitlines()) == 3

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from roundings import ELEMENTARY, gamma, roundoff, softmax_factor
 from strategies import make_case
 
+import convattn as ca
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.scalar import (
     lagrange_coefficients,
@@ -129,6 +130,8 @@ def test_the_refusal_begins_where_less_than_two_digits_are_left():
             assert count >= 7
             with pytest.raises(ValueError, match=f"reads {count} offsets"):
                 refuse_ill_conditioned(count, True, "float32")
+            with pytest.raises(ValueError, match=f"reads {count} offsets"):
+                ca.conv_to_attention(jnp.ones((count, 1, 1), "float32"), encoding="scalar")
         else:
             assert count <= 6
             refuse_ill_conditioned(count, True, "float32")

@@ -89,6 +89,17 @@ def test_without_the_angles_it_is_refused(name):
     assert np.abs(result.layers[0].mean - untaught.layers[0].mean).max() > 1e-3
 
 
+def test_a_library_is_named_by_a_word():
+    shapes, _ = OF_TIMM[next(iter(OF_TIMM))]
+    how = {"timm base=50": {"base": 50.0, "columns_first": True}, "dinov3": None}
+    by_word, other = (diagnose(state_dict(shapes), IMAGE, heads=HEADS, rotary=w) for w in how)
+    axial = lambda width, grid: Rotary.axial(width, **how["timm base=50"])  # noqa: E731
+    by_value = diagnose(state_dict(shapes), IMAGE, heads=HEADS, rotary=axial)
+    assert (by_word.layers[0].mean == by_value.layers[0].mean).all()
+    assert (by_word.layers[0].mean != other.layers[0].mean).any()
+    assert by_word.notes[1].startswith("Queries and keys turned by timm base=50.")
+
+
 def test_a_vit_with_positions_needs_none():
     assert diagnose(state_dict(VIT), IMAGE, heads=HEADS).notes[1] == NOWHERE
 
@@ -97,6 +108,9 @@ def test_a_vit_with_positions_needs_none():
     ("options", "message"),
     [
         ({"rotary": Rotary.axial(4)}, "rotary turns 2 pairs, but expected 4"),
+        ({"rotary": "timms"}, "rotary got 'timms', but expected timm, dinov3 or none"),
+        ({"rotary": "timm turns=3"}, "rotary got 'timm turns=3', but .* KEY=VALUE with base"),
+        ({"rotary": 3}, "rotary=3, but expected timm, dinov3 or none, a convattn"),
         ({"rotary": "none", "norm_epsilon": 0.0}, "norm_epsilon=0.0, but expected a number"),
     ],
 )

@@ -132,7 +132,6 @@ class Diagnose:
         if self.output_dir is not None or self.html is not None:
             require_matplotlib()
         size = None if self.image_size is None else sizes_of(self.image_size, "--image-size")
-        rotary = None if self.rotary is None else read_rotary(self.rotary)
         file = read_weights(self.model)
         if has_64_bits(file.arrays.values()):
             import jax
@@ -142,7 +141,7 @@ class Diagnose:
             file,
             image_size=size,
             heads=self.heads,
-            rotary=rotary,
+            rotary=self.rotary,
             norm_epsilon=self.norm_epsilon,
             activation=self.activation,
         )
@@ -227,62 +226,6 @@ class Diagnose:
                 write_file(self.html, page)
         except OSError as error:
             raise UsageError(cannot("write", error)) from error
-
-
-class RotaryOption:
-    """What --rotary says: from the width of a head and the grid to the turns."""
-
-    def __init__(self, words: tuple[str, ...]) -> None:
-        import json
-
-        self.words, self.values = words, {}
-        for word in words[1:]:
-            key, _, text = word.partition("=")
-            try:
-                self.values[key] = json.loads(text)
-            except ValueError:
-                self.values[key] = text
-        if words[0] not in ("timm", "dinov3") or not self.values.keys() <= KEYS:
-            raise UsageError(
-                f"--rotary got {' '.join(words)}, but expected timm, dinov3 or none, and then "
-                f"KEY=VALUE with {', '.join(sorted(KEYS))}"
-            )
-
-    def __repr__(self) -> str:
-        return " ".join(self.words)
-
-    def __call__(self, width: int, grid: tuple[int, int]) -> Any:
-        """The turns of heads of that width on that grid.
-
-        Raises:
-            ValueError: As `convattn.initialization.Rotary.axial`.
-        """
-        from convattn.initialization import Rotary
-
-        values: dict[str, Any] = {"columns_first": True}
-        if self.words[0] == "dinov3":
-            values = {
-                "layout": "halves",
-                "spacing": tuple(4 * math.pi / side for side in grid),
-                "origin": tuple((1 - side) / 2 for side in grid),
-            }
-        values |= self.values
-        for name in ("spacing", "origin"):
-            if isinstance(values.get(name), int | float):
-                values[name] = (values[name], values[name])
-        return Rotary.axial(width, **values)
-
-
-KEYS = {"base", "layout", "columns_first", "spacing", "origin"}
-
-
-def read_rotary(words: tuple[str, ...]) -> Any:
-    """What `diagnose` takes for --rotary.
-
-    Raises:
-        UsageError: For another kind, or another key.
-    """
-    return "none" if words == ("none",) else RotaryOption(words)
 
 
 def _is_image_set(path: Path) -> bool:

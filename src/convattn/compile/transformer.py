@@ -21,7 +21,7 @@ from convattn.compile.stored_values import StoredValues
 from convattn.extras import require
 from convattn.files import write_file
 from convattn.networks.weights.formats import write_safetensors
-from convattn.operators.roundoff import is_near
+from convattn.operators.roundoff import largest_near
 
 _AT_ONCE = 2**28  # numbers of the streams of a run, that are held at once
 
@@ -64,11 +64,28 @@ class Report:
         Where the bound is no less than the largest logit, they are at most √ε of it. With constants
         for training, whether all differences are within their bounds, and below the largest logit.
         """
-        if self.for_training:
-            return self.within and (self.difference < self.largest or not self.difference)
+        same = self.for_training or self.same_class == self.images
+        return self.within and same and not self._too_far
+
+    @property
+    def _too_far(self) -> str:
+        """Why the difference from the function as it runs is too large, "" if it is not."""
         bound = float(self.bound.total.max())
-        near = is_near(self.difference, bound, self.largest, self.dtype)
-        return self.within and near and self.same_class == self.images
+        if self.for_training:
+            far = self.difference >= self.largest and self.difference > 0
+            return "the logits differ by as much as the largest" if far else ""
+        limit = largest_near(bound, self.largest, self.dtype)
+        if self.difference <= limit:
+            return ""
+        if limit < bound:
+            return (
+                f"the bound is no less than the largest logit and says nothing: {limit:.3g} is the "
+                "most that passes"
+            )
+        return (
+            "that is the bound to the network evaluated in float64; the function as it runs is "
+            "further away, so it rounds more, as where large numbers are added and taken away"
+        )
 
     def __str__(self) -> str:
         """A few lines."""
@@ -83,6 +100,8 @@ class Report:
             f"each {verb} within its derived bound, at most {construction:.3g} by construction and "
             f"{rounding:.3g} by rounding; the nearest is {self.ratio:.3g} times smaller"
         )
+        if self.within and self._too_far:
+            lines.append(self._too_far)
         return "\n".join(lines)
 
 

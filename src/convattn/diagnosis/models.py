@@ -45,10 +45,10 @@ def diagnose(
             state dict; for an `AttentionLayer` without content `image_size` is enough.
         heads: Of a state dict that does not say them, as tables and Google's kernels do; None takes
             width / 64, as in ViT and DeiT.
-        rotary: How a state dict's network turns its queries and keys: a
-            `convattn.initialization.Rotary`, or a function from the width of a head and the grid to
-            one; `"none"` for a network that turns none. Needed where networks that turn them have
-            the same tensors.
+        rotary: How a state dict's network turns its queries and keys: `"timm"` or `"dinov3"`, with
+            KEY=VALUE behind a space as the command takes them; a `convattn.initialization.Rotary`,
+            or a function from the width of a head and the grid to one; `"none"` for a network that
+            turns none. Needed where networks that turn them have the same tensors.
         norm_epsilon: ε of LayerNorm of a state dict; None takes the library's for this kind.
         activation: Of the MLPs of a state dict: `"gelu"`, `"gelu_tanh"` or `"quick_gelu"`; None
             takes the library's for this kind. Needed for CLIP.

@@ -15,6 +15,7 @@ from convattn.diagnosis.layers import (
     swin_layers,
 )
 from convattn.diagnosis.measures import wrong_row
+from convattn.diagnosis.rotary_kind import RotaryKind, read_rotary
 from convattn.diagnosis.transformers import attention_layers
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.application import as_layer
@@ -199,10 +200,10 @@ def _of_transformer(
     unknown += [ACTIVATION] if activation is None and network.pre_norm else []
     if unknown:
         raise ValueError(f"{file.name} {', and '.join(unknown)}")
-    turns = None if rotary is None or rotary == "none" else rotary
+    turns = read_rotary(rotary)
     notes = [network.settings, *file.assumed.values()]
-    notes.append(NOWHERE if turns is None else f"Queries and keys turned by {rotary!r}. {SCALED}")
-    rotary_of = turns if turns is None or callable(turns) else lambda width, grid: turns
+    by = turns if isinstance(turns, RotaryKind) else rotary
+    notes.append(NOWHERE if turns is None else f"Queries and keys turned by {by!r}. {SCALED}")
     if network.assumed:
         notes.append(f"{network.heads} heads, assumed: {HEAD_DIM} features each.")
     side, channels = network.patch.shape[2], network.patch.shape[1]
@@ -213,7 +214,7 @@ def _of_transformer(
 
     def attend(images: Images) -> Iterable[LayerAttention]:
         pixels = np.zeros((1, *sizes(), channels)) if images is None else images
-        return attention_layers(network, np.asarray(pixels, np.float64), rotary_of)
+        return attention_layers(network, np.asarray(pixels, np.float64), turns)
 
     return AttentionModel(file.name, TRANSFORMER, tuple(notes), attend, (side, side), sizes)
 

@@ -24,18 +24,18 @@ def unit_roundoff(dtype: DTypeLike) -> float:
     return float(jnp.finfo(dtype).eps) / 2
 
 
-def is_near(difference: float, bound: float, largest: float, dtype: DTypeLike) -> bool:
-    """Whether a difference is small: also where a derived bound on it says nothing.
+def largest_near(bound: float, largest: float, dtype: DTypeLike) -> float:
+    """The largest difference that is small: also where a derived bound on it says nothing.
 
     A bound that is as large as the largest number itself holds for zeros in its place. There √ε of
     that number is asked for: no bound, but what a wrong result exceeds.
 
-    >>> is_near(0.5, 0.75, 1.0, "float32"), is_near(0.5, 2.0, 1.0, "float32")
-    (True, False)
+    >>> largest_near(0.75, 1.0, "float32"), largest_near(2.0, 1.0, "float32") < 4e-4
+    (0.75, True)
     """
     if bound < largest or not largest:
-        return difference <= bound
-    return difference <= min(bound, float(jnp.finfo(dtype).eps) ** 0.5 * largest)
+        return bound
+    return min(bound, float(jnp.finfo(dtype).eps) ** 0.5 * largest)
 
 
 def gamma(count: int, roundoff: float) -> float:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from tyro.conf import Positional, arg
 
-from convattn.cli.diagnose import read_rotary, read_test_images
+from convattn.cli.diagnose import read_test_images
 from convattn.cli.output import print_lines
 from convattn.cli.running import Flag, Sizes, UsageError, option, sizes_of
 
@@ -113,11 +113,8 @@ class Explore:
 
         size = None if self.image_size is None else sizes_of(self.image_size, "--image-size")
         try:
-            options = ("heads", "mean", "std", "norm_epsilon", "activation")
-            how: dict[str, Any] = {
-                "rotary": None if self.rotary is None else read_rotary(self.rotary),
-                **{name: getattr(self, name) for name in options},
-            }
+            options = ("heads", "rotary", "mean", "std", "norm_epsilon", "activation")
+            how: dict[str, Any] = {name: getattr(self, name) for name in options}
             source = open_source(self.model, image_size=size, **how)
             images = None
             if self.images is not None:

@@ -358,6 +358,24 @@ def test_a_layer_that_does_not_fit_together_is_not_saved(change, message, tmp_pa
     assert not list(tmp_path.iterdir())
 
 
+RING = ((9, 9), (9, 9))
+BARE = {"ring": RING, "padding": None}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"first": dataclasses.replace(TWO.first, ring=RING)}, "first layer's ring and offsets"),
+        ({"second": dataclasses.replace(TWO.second, **BARE)}, "second layer's ring and offsets"),
+        ({"stride": (0, 1)}, "stride="),
+        ({"bias": jnp.ones(3)}, "the shape of bias and the channels out"),
+    ],
+)
+def test_two_layers_that_do_not_fit_together_are_not_saved(change, message, tmp_path):
+    with pytest.raises(ValueError, match=f"{message}.*differ|{message}0"):
+        ca.save_layer(dataclasses.replace(TWO, **change), tmp_path / "layers.npz")
+
+
 def test_a_layer_is_not_saved_under_another_ending_and_not_when_it_is_traced(tmp_path):
     with pytest.raises(ValueError, match=r"ends in '\.pt', but weights are written as"):
         ca.save_layer(LAYER, tmp_path / "layer.pt")

@@ -199,11 +199,15 @@ def test_heads_that_mix_offsets_have_no_bound_here(form, loses) -> None:
 
 @pytest.mark.slow
 def test_a_conversion_to_two_layers_that_is_wrong_is_seen(monkeypatch):
-    kernel, right = np.random.default_rng(0).normal(size=(3, 2, 2, 3)), ca.conv_to_two_layers
-    kernel = kernel.astype(np.float32)
-    (comparison,) = converted_layer.convert_to_two_layers(kernel, None, {}).comparisons
+    kernel, right = np.random.default_rng(0).normal(size=(3, 2, 2, 4)), ca.conv_to_two_layers
+    kernel, options = kernel.astype(np.float32), {"groups": 2, "dilation": (1, 2)}
+    (comparison,) = converted_layer.convert_to_two_layers(kernel, None, options).comparisons
     assert comparison.passed
-    assert comparison.route == "both layers"
+    assert (comparison.route, comparison.image) == ("both layers", (1, 3, 4, 4))
+    (larger,) = converted_layer.convert_to_two_layers(
+        kernel, None, options, image_size=(6, 7)
+    ).comparisons
+    assert (larger.passed, larger.image) == (True, (1, 6, 7, 4))
     wrong = lambda kernel, bias, **options: right(kernel + 0.1, bias, **options)  # noqa: E731
     monkeypatch.setattr(converted_layer, "conv_to_two_layers", wrong)
-    assert not converted_layer.convert_to_two_layers(kernel, None, {}).comparisons[0].passed
+    assert not converted_layer.convert_to_two_layers(kernel, None, options).comparisons[0].passed

@@ -56,7 +56,7 @@ from convattn.operators.arrays import accumulation_dtype
 from convattn.operators.attention import HIGHEST, contraction_lengths
 from convattn.operators.convolution import conv
 from convattn.operators.padding import centred_padding, fill_around
-from convattn.operators.roundoff import gamma, is_near, unit_roundoff
+from convattn.operators.roundoff import gamma, largest_near, unit_roundoff
 from convattn.operators.shifts import TokenGrid, axis_taps
 
 _LARGEST_PIXEL = 8
@@ -111,7 +111,7 @@ class Reference:
             most,
             bound,
             largest,
-            within and is_near(most, bound, largest, result.dtype),
+            within and most <= largest_near(bound, largest, result.dtype),
             self.equality,
         )
 
