@@ -141,7 +141,7 @@ def test_verify_runs_the_installed_proofs(installed, tmp_path):
     """A claim's certificates and its layers on the bundled images, by `python -m`."""
     words = ["-m", "convattn.cli", "verify", "--quick", "--claim", "S.finite", "--jobs", "1"]
     output = succeed([installed / "bin" / "python", "-P", *words], tmp_path)
-    assert "1 claim: 1 holds; evidence: " in output
+    assert "1 claim, verdicts: 1 holds; evidence: " in output
     assert "7 accepted" in output
     assert "float16 error" in output
 

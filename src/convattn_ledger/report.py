@@ -255,7 +255,7 @@ def summary(outcome: Outcome, left_out: int) -> Iterator[str]:
     passed = [item.passed for claim in outcome.claims for item in claim.evidence]
     evidence = ", ".join(f"{passed.count(value)} {word}" for word, value in _COUNTED)
     claims = "1 claim" if len(loaded) == 1 else f"{len(loaded)} claims"
-    yield f"{claims}: {counted}; evidence: {evidence}"
+    yield f"{claims}, verdicts: {counted}; evidence: {evidence}"
 
 
 def level_counts(levels: Iterable[Level]) -> str:

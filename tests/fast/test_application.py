@@ -260,11 +260,18 @@ def test_the_precision_of_every_product_is_pinned(content):
     assert {*precisions(lower, layer, images)} != {HIGHEST}
 
 
-@pytest.mark.parametrize("change", [{"stride": np.array([1, 1])}, {"ring": [[1, 1], [1, 1]]}])
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"stride": np.array([1, 1])}, "integers in tuples"),
+        ({"ring": [[1, 1], [1, 1]]}, "integers in tuples"),
+        ({"padding": "VALID"}, "a Padding or None"),
+    ],
+)
 @pytest.mark.usefixtures("unchecked")
-def test_sizes_that_are_no_tuples_are_refused_and_do_no_harm(change):
+def test_fields_of_other_types_are_refused_and_do_no_harm(change, expected):
     layer, images = conv_to_attention(np.ones((3, 3, 1, 1))), np.ones((1, 4, 7, 1))
-    with pytest.raises(ValueError, match="expected integers in tuples"):
+    with pytest.raises(ValueError, match=f"expected {expected}"):
         apply_attention(dataclasses.replace(layer, **change), images)
     assert apply_attention(layer, images).shape == (1, 4, 7, 1)
 

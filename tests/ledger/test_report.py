@@ -64,8 +64,8 @@ def test_the_table_shows_levels_strongest_first_and_groups_by_paper(proofs):
     order = ["Cordonnier, Loukas", "C20.lemma1", "sharpened", "S.b", "not loaded", "p/d.py"]
     positions = [text.index(name) for name in order]
     assert positions == sorted(positions)
-    last = "4 claims: 3 hold, 1 could not be loaded; evidence: 3 passed, 1 failed, 1 not run here"
-    assert text.splitlines()[-1] == last
+    last = "4 claims, verdicts: 3 hold, 1 could not be loaded; evidence: 3 passed, 1 failed"
+    assert text.splitlines()[-1] == f"{last}, 1 not run here"
     assert "The evidence for 2 of 4 claims fails." in text
     for words in ("verified", "Nothing failed"):
         assert words not in text

@@ -25,7 +25,7 @@ from convattn.operators.arrays import as_array, known_size, promoted
 from convattn.operators.attention import HIGHEST
 from convattn.operators.convolution import layout_hint
 from convattn.operators.integers import per_axis
-from convattn.operators.padding import fill_ring
+from convattn.operators.padding import Padding, fill_ring
 from convattn.operators.patches import Ring, add_zero_ring, patchify, unpatchify
 from convattn.operators.relative_content import check_shapes
 from convattn.operators.shifts import Queries, TokenGrid, axis_queries, count, symbolic_axes
@@ -294,6 +294,11 @@ def check_layer(layer: Any) -> None:
         raise ValueError(
             f"layer={type(layer).__name__}, but expected an AttentionLayer, such as "
             "conv_to_attention returns; the images come second"
+        )
+    if not isinstance(layer.padding, Padding | None):
+        raise ValueError(
+            f"layer.padding={layer.padding!r}, but expected a Padding or None; convert the kernel "
+            "with padding=…, which also decides the ring and the offsets"
         )
     if layer.content is not None and layer.content.tables is not None:
         check_shapes(layer.content.tables)

@@ -15,7 +15,7 @@ from convattn_ledger.locations import coq_directory
 def test_verify_passes_and_prints_the_table_and_the_details(convattn_command, proofs):
     done = convattn_command("verify", "--proofs", proofs)
     assert done.code == 0
-    assert "2 claims: 2 hold; evidence: 3 passed, 0 failed, 0 not run here" in done.out
+    assert "2 claims, verdicts: 2 hold; evidence: 3 passed, 0 failed, 0 not run here" in done.out
     assert "assumes: Coq" in done.out
     assert "passes" in done.err
     assert "\x1b" not in done.out + done.err

@@ -365,14 +365,20 @@ BARE = {"ring": RING, "padding": None}
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"first": dataclasses.replace(TWO.first, ring=RING)}, "first layer's ring and offsets"),
-        ({"second": dataclasses.replace(TWO.second, **BARE)}, "second layer's ring and offsets"),
+        (
+            {"first": dataclasses.replace(TWO.first, ring=RING)},
+            "first layer's ring and offsets differ",
+        ),
+        (
+            {"second": dataclasses.replace(TWO.second, **BARE)},
+            "second layer's ring and offsets differ",
+        ),
         ({"stride": (0, 1)}, "stride="),
-        ({"bias": jnp.ones(3)}, "the shape of bias and the channels out"),
+        ({"bias": jnp.ones(3)}, "the shape of bias and the channels out differ"),
     ],
 )
 def test_two_layers_that_do_not_fit_together_are_not_saved(change, message, tmp_path):
-    with pytest.raises(ValueError, match=f"{message}.*differ|{message}0"):
+    with pytest.raises(ValueError, match=message):
         ca.save_layer(dataclasses.replace(TWO, **change), tmp_path / "layers.npz")
 
 
