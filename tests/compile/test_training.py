@@ -58,6 +58,7 @@ def test_each_error_is_what_the_rule_says(compiled):
     assert constants.epsilon == exact.constants.epsilon
 
 
+@pytest.mark.slow
 def test_logits_are_within_the_derived_bound_and_near(compiled):
     exact, training = (transformer.report for transformer in compiled)
     assert exact.within

@@ -60,7 +60,7 @@ def distance(layer, kernel):
     return float(stored_residual(layer, kernel, None, (5, 6)).relative_frobenius)
 
 
-@pytest.mark.quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("padding", "form"),
     [

@@ -125,7 +125,7 @@ def test_a_patch_embedding_of_16_pixels_and_three_channels():
         assert exact or difference > error * 2.0**-10
 
 
-@pytest.mark.quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("channels", "options"),
     [

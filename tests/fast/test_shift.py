@@ -232,7 +232,7 @@ def test_the_bounds_are_tight_enough_to_see_a_wrong_leak() -> None:
         assert_within(actual, expected, bound)
 
 
-@pytest.mark.quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["taps", "heads", "apart"])
 @pytest.mark.parametrize("narrow", ["bfloat16", pytest.param("float16", marks=pytest.mark.slow)])
 def test_at_the_highest_precision_narrow_tokens_are_as_good_as_wide_ones(

@@ -113,6 +113,7 @@ SELF_ATTENTIVE: dict[str, tuple[Callable[..., Any], Any]] = {
 }
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", SELF_ATTENTIVE)
 def test_self_attentive_operators_and_gradients(name: str, dtype: Any) -> None:
@@ -124,6 +125,7 @@ def test_self_attentive_operators_and_gradients(name: str, dtype: Any) -> None:
     jax.make_jaxpr(jax.grad(total, argnums=(0, 1)))(cast(parameters, dtype), cast(IMAGES, dtype))
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("dtype", HALVES)
 @pytest.mark.parametrize("encoding", ["bias", "quadratic", "rotary"])
 def test_halves_in_back_ends_and_their_gradients(encoding: str, dtype: Any) -> None:
@@ -172,7 +174,7 @@ FLOATS = [jnp.bfloat16, jnp.float16, jnp.float32]
 QUICK = [*zip(OPTIONS, FLOATS, strict=True)]
 
 
-@pytest.mark.quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "dtype"),
     [*QUICK, *(slow(*pair) for pair in product(OPTIONS, FLOATS) if pair not in QUICK)],

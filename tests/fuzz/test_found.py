@@ -11,6 +11,7 @@ FOUND = Path(__file__).with_name("found")
 FILES = sorted(path for path in FOUND.rglob("*") if path.is_file())
 
 
+@pytest.mark.quick(15)
 @pytest.mark.parametrize("path", FILES, ids=[f"{p.parent.name}-{p.name}" for p in FILES])
 def test_what_was_found_is_taken_or_refused(path, tmp_path, capfd) -> None:
     reader, problem = READERS[path.parent.name], None

@@ -102,7 +102,7 @@ def agree(actual: Any, expected: Any, factor: float = 2.0**-18) -> bool:
     return bool((np.abs(np.asarray(actual) - expected) <= factor * largest).all())
 
 
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 def test_values_are_those_of_the_stream_and_the_logits_those_of_the_function(case) -> None:
     function, images, compiled = case
     *stored, logits = known_values(compiled.plan, images)
@@ -119,7 +119,7 @@ def test_values_are_those_of_the_stream_and_the_logits_those_of_the_function(cas
     assert logits.tokens.tolist() == [0]
 
 
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 def test_the_jacobian_of_the_logits_is_that_of_jax(case) -> None:
     function, images, compiled = case
     logits = known_values(compiled.plan, images)[-1]

@@ -166,6 +166,7 @@ def test_a_trained_layer_says_how_far_it_is_from_a_convolution():
     assert 1e-3 < layer.to_conv().distance < 1
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
 def test_a_uniform_head_that_no_longer_cancels_is_named_in_every_dtype(dtype):
     layer = AttentionConv(2, 4, (3,), param_dtype=dtype, dtype=jnp.float32, rngs=nnx.Rngs(0))
@@ -177,6 +178,7 @@ class Frozen(nnx.Param):
     """Parameters that an optimiser leaves out."""
 
 
+@pytest.mark.slow
 def test_the_kind_and_the_dtype_of_a_parameter_are_kept(implicit_promotion):
     conv = nnx.Conv(2, 4, (3,), rngs=nnx.Rngs(0))
     kernel, bias = conv.kernel[...], conv.bias[...]
@@ -326,6 +328,7 @@ CAUSAL_ROWS = [
 ]
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("form", ["exact", "limit"])
 @pytest.mark.parametrize("row", CAUSAL_ROWS, ids=["grouped", "plain"])
 def test_causal_convolutions_have_a_mask(row, form):

@@ -43,6 +43,7 @@ def test_the_inputs_of_a_layer_in_a_compiled_part_are_its_own():
     assert report.layers[0].distance == pytest.approx(float(true), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_what_is_not_seen_does_not_pass_and_is_said():
     model, report = to_attention(Transformed(nnx.remat), ones(1, 5, 2))
     assert report.layers[0].difference is None

@@ -133,6 +133,7 @@ def test_a_picture_is_taken(served, vit) -> None:
         assert served.ask(ASK.format(key, 0, 0, 0)).code == 200
 
 
+@pytest.mark.quick(7)
 @pytest.mark.parametrize(
     ("content", "code", "message"),
     [

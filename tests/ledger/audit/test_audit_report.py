@@ -35,6 +35,7 @@ def test_dictionary_survives_json_unchanged(report) -> None:
     assert document["printed"][0]["printed"]["argmax"] == report.printed[0].printed.argmax
 
 
+@pytest.mark.slow
 def test_tables_show_every_row(report) -> None:
     output = io.StringIO()
     report.render(Console(file=output, width=160))

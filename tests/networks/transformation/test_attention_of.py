@@ -109,6 +109,7 @@ def counted(images):
     return convolve(images, lax.while_loop(lambda c: c[0] < steps, body, (0, KERNEL))[1])
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize(
     ("function", "axes"),
     [

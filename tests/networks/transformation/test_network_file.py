@@ -70,6 +70,7 @@ def test_a_file_runs_on_any_number_of_images() -> None:
     assert (network.arguments[0].shape[1:], network.arguments[0].dtype) == ((6, 8, 3), jnp.float32)
 
 
+@pytest.mark.slow
 def test_the_images_of_each_layer_outside_of_loops_are_seen() -> None:
     network, images = restored(written()), np.ones((2, 6, 8, 3), np.float32)
     (name,) = network.inputs(images)

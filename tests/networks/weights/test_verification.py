@@ -77,6 +77,7 @@ def test_the_reference_is_the_convolution_with_the_layer_s_stride_and_ring() -> 
     assert_equal(case.bound, 0 * case.expected)
 
 
+@pytest.mark.slow
 def test_rounding_accounts_for_the_mean_of_taps_and_for_the_bound_of_exact_heads() -> None:
     """γ_(n + 1) + u of n pixels of the result, and 2ρ of the norm of what the heads do to
     magnitudes."""
@@ -185,7 +186,7 @@ def test_the_uniform_part_is_seen_at_every_patch_size(patch) -> None:
     assert uniform > 1e-5 > rounded
 
 
-@pytest.mark.quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("form", "loses"), [("exact", False), ("limit", True)])
 def test_heads_that_mix_offsets_have_no_bound_here(form, loses) -> None:
     kernel = np.random.default_rng(0).normal(size=(3, 3, 1, 1)).astype(np.float32)
