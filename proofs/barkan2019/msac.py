@@ -24,7 +24,7 @@ every 5 × 5 filter either: 9 + 9 - 1 = 17 free parameters at most, of 25.
 
 Errata.
 - Section 4 | H_V^l of shape d_o×1×1×2d_o | Misprint: H_Y^l
-- Sections 4, 5 | 1 < l < L | Misprint: 1 ≤ l ≤ L
+- Sections 4, 5 | 1 < l < L | 1 ≤ l ≤ L: as printed, the first and the last scale have no filters
 
 Proof. Concatenation and a 1 × 1 convolution are a sum over blocks. A filter surrounded by zeros,
 its taps -⌊(n-1)/2⌋, …, ⌊n/2⌋ where they were, is the same filter, and these ranges are nested, for

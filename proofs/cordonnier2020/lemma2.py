@@ -21,7 +21,8 @@ key has k - q = Δ, while the row still sums to one: there "zero, otherwise" can
 the sums of the proof k - q' should read k' - q.
 
 Errata.
-- Lemma 2 | softmax = 1 | in the limit; k' - q for k - q' in the proof
+- Lemma 2 | softmax = 1 | in the limit
+- proof of Lemma 2 | k - q' | Misprint: k' - q
 
 Proof. *The idea:* the score falls with the squared distance from the target, so the best key leads
 by α or more.

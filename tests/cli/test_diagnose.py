@@ -110,6 +110,7 @@ NET = ("net.safetensors", "--heads", 2)
 WRONG = {
     "no file": (["none.npz"], "cannot read"),
     "heads": (["net.safetensors", "--heads", 3], "heads=3, but expected a divisor of 8"),
+    "rotary": ([*NET, "--rotary", "timms"], "rotary='timms', but expected timm, dinov3 or none"),
     "query alone": (["net.safetensors", "--query", 0, 0], "give --output-dir or --html too"),
     "count": (["net.safetensors", "--count", 0], "--count got 0"),
     "kernel": (["net.safetensors", "--kernel-size", 0], "--kernel-size got (0,)"),

@@ -1,6 +1,7 @@
 """Whole networks as vision transformers: logits, bounds, and what is refused."""
 
 import json
+from dataclasses import replace
 
 import compiled_networks as networks
 import jax
@@ -337,3 +338,13 @@ def test_a_report_of_a_function_that_rounds_more_says_why_it_does_not_pass(outer
 def test_a_report_that_passes_gives_no_reason(wide):
     assert wide.report.passed
     assert len(str(wide.report).splitlines()) == 3
+
+
+def test_logits_that_are_no_numbers_do_not_pass(wide):
+    for training in (False, True):
+        report = replace(wide.report, difference=float("nan"), for_training=training)
+        assert not report.passed
+        assert "the logits are not finite numbers" in str(report)
+    far = replace(wide.report, difference=2 * wide.report.largest, for_training=True)
+    assert not far.passed
+    assert "by at least as much as the largest" in str(far)

@@ -27,7 +27,7 @@ from convattn.constructions.head_dimension import map_supports
 from convattn.constructions.li_output_map import expand_groups
 from convattn.fast.application import apply_attention
 
-# Every fifth row in `make test`, all of them in `make test-all`.
+# At most every fifth row in `make test`, all of them in `make test-all`.
 every_row = pytest.mark.parametrize(
     "row",
     [pytest.param(row, marks=[] if i % 5 == 0 else pytest.mark.slow) for i, row in enumerate(ROWS)],

@@ -17,7 +17,6 @@ from convattn.networks.weights.verification import rounding_tolerance, stored_re
 from convattn.operators.padding import read_padding
 
 FILLS = ["SAME", "VALID", "EDGE", "REFLECT", "CIRCULAR", "MEAN", ((0, 1), (1, 0))]
-QUICK = [("SAME", "exact"), ("EDGE", "limit"), ("MEAN", "limit")]
 GEOMETRIES = [  # patch size, stride, dilation, kernel size, image size
     ((1, 1), (2, 3), 1, (3, 2), (6, 7)),
     ((2, 2), (2, 2), 1, (3, 3), (6, 8)),
@@ -63,13 +62,7 @@ def distance(layer, kernel):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("padding", "form"),
-    [
-        pytest.param(
-            fill, form, marks=[] if (fill, form) in QUICK else pytest.mark.slow, id=f"{fill}-{form}"
-        )
-        for form in ("exact", "limit")
-        for fill in FILLS
-    ],
+    [(fill, form) for form in ("exact", "limit") for fill in FILLS],
 )
 def test_rounding_accounts_for_the_distance_and_for_no_change(padding, form):
     kernel = np.random.default_rng(0).normal(size=(3, 3, 1, 2)).astype(np.float32)

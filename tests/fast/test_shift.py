@@ -234,7 +234,7 @@ def test_the_bounds_are_tight_enough_to_see_a_wrong_leak() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["taps", "heads", "apart"])
-@pytest.mark.parametrize("narrow", ["bfloat16", pytest.param("float16", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("narrow", ["bfloat16", "float16"])
 def test_at_the_highest_precision_narrow_tokens_are_as_good_as_wide_ones(
     monkeypatch: pytest.MonkeyPatch, way: str, narrow: str
 ) -> None:

@@ -76,7 +76,7 @@ def count_heads_of_kernel(
             numbers.
         patch_size: P.
         dilation: d. The first tap is d⌊(K-1)/2⌋ pixels before the query. Where "SAME" has
-            ⌊d(K-1)/2⌋ (K and d even), `conv_to_attention` moves the patches by the difference, and
+            ⌊d(K-1)/2⌋ (K even, d > 1), `conv_to_attention` moves the patches by the difference, and
             this is the number of its heads; patches from the image's corner on may take more.
         tolerance: 0 decides everything exactly, for the entries as they are. A tolerance > 0 counts
             singular values of F (all its P⁴·in·out rows) up to it as zero, takes the numerical

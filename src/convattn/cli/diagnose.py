@@ -141,7 +141,7 @@ class Diagnose:
             file,
             image_size=size,
             heads=self.heads,
-            rotary=self.rotary,
+            rotary=None if self.rotary is None else " ".join(self.rotary),
             norm_epsilon=self.norm_epsilon,
             activation=self.activation,
         )

@@ -31,7 +31,7 @@ GELU_SLOPE = 1.13  # the largest of GELU
 _SAMPLES = np.concatenate([np.linspace(-8, 8, 161), [-100.0, -20.0, 20.0, 100.0]])
 _CLOSE = 1e-6  # constants of a network in float32 are off by 6e-8
 _EQUAL = 2.0**-50  # of two lines: what rounding has made of one
-_FAR = 1e300  # where lines cross beyond, their crossing is no number, or its double is none
+_FAR = 1e300  # lines that cross beyond do not cross; well below where a crossing overflows
 
 
 @dataclass(frozen=True, eq=False)

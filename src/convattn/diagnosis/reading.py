@@ -119,6 +119,7 @@ def read_attention(
     >>> read_attention(ca.conv_to_attention(kernel, form="limit")).notes
     ('Positions alone decide: the layer has no content scores.',)
     """
+    read_rotary(of_state_dict.get("rotary"))  # a wrong word is refused before a file is read
     sides = None if image_size is None else per_axis(image_size, 2, "image_size")
     size = None if sides is None else (sides[0], sides[1])
     name, content = _read_content(model)

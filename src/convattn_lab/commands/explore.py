@@ -113,8 +113,9 @@ class Explore:
 
         size = None if self.image_size is None else sizes_of(self.image_size, "--image-size")
         try:
-            options = ("heads", "rotary", "mean", "std", "norm_epsilon", "activation")
+            options = ("heads", "mean", "std", "norm_epsilon", "activation")
             how: dict[str, Any] = {name: getattr(self, name) for name in options}
+            how["rotary"] = None if self.rotary is None else " ".join(self.rotary)
             source = open_source(self.model, image_size=size, **how)
             images = None
             if self.images is not None:

@@ -25,6 +25,7 @@ def files(tmp_path_factory):
     [
         (["missing.npy"], "cannot read missing.npy: No such file or directory"),
         (["text.npy"], "starts with b'no model', which is neither"),
+        (["maps.npy", "--rotary", "timm", "turns=3"], "rotary='timm turns=3', but expected timm"),
         (["maps.npy", "--port", "65536"], "--port 65536"),
         (["maps.npy", "--count", "0"], "expected 1 or more"),
         (["maps.npy", "--std", "0"], "--std got (0.0,), but expected one number or three"),

@@ -41,9 +41,7 @@ def deviation_of(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name != "exact")) for name in CASES]
-)
+@pytest.mark.parametrize("name", CASES)
 def test_the_logits_of_a_conversion_are_within_the_bound(name) -> None:
     result = deviation_of(name)
     assert result.passed

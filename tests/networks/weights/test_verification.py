@@ -202,6 +202,8 @@ def test_heads_that_mix_offsets_have_no_bound_here(form, loses) -> None:
 def test_a_conversion_to_two_layers_that_is_wrong_is_seen(monkeypatch):
     kernel, right = np.random.default_rng(0).normal(size=(3, 2, 2, 4)), ca.conv_to_two_layers
     kernel, options = kernel.astype(np.float32), {"groups": 2, "dilation": (1, 2)}
+    (comparison,) = converted_layer.convert_to_two_layers(kernel, None, {}).comparisons
+    assert (comparison.passed, comparison.image) == (True, (1, 3, 2, 2))
     (comparison,) = converted_layer.convert_to_two_layers(kernel, None, options).comparisons
     assert comparison.passed
     assert (comparison.route, comparison.image) == ("both layers", (1, 3, 4, 4))
