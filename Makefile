@@ -13,7 +13,7 @@ SEED ?= 0
 # JAX does by default.
 OLDER_EMITTERS = $$($(BIN)/python -c 'import jaxlib as j; print("--xla_cpu_use_fusion_emitters=false" * (j.__version__ < "0.11"))')
 COMPILE_QUICKLY = XLA_FLAGS="$$(echo $(OLDER_EMITTERS) $(XLA_FLAGS))" JAX_DISABLE_MOST_OPTIMIZATIONS=true
-# With it set, every process would compile all sources again.
+# A shell that sets this would make every process compile all sources again.
 unexport PYTHONDONTWRITEBYTECODE
 # A worker that has nothing left takes tests from another, neighbours together: they share fixtures.
 TEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal

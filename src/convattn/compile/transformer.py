@@ -70,12 +70,12 @@ class Report:
     @property
     def _too_far(self) -> str:
         """Why the difference from the function as it runs is too large, "" if it is not."""
-        bound = float(self.bound.total.max())
         if not np.isfinite(self.difference):
             return "the logits are not finite numbers"
         if self.for_training:
             near = self.difference < self.largest or not self.difference
             return "" if near else "the logits differ by at least as much as the largest"
+        bound = float(self.bound.total.max())
         limit = largest_near(bound, self.largest, self.dtype)
         if self.difference <= limit:
             return ""

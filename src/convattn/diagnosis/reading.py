@@ -15,7 +15,7 @@ from convattn.diagnosis.layers import (
     swin_layers,
 )
 from convattn.diagnosis.measures import wrong_row
-from convattn.diagnosis.rotary_kind import RotaryKind, read_rotary
+from convattn.diagnosis.rotary_kind import read_rotary
 from convattn.diagnosis.transformers import attention_layers
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.application import as_layer
@@ -203,8 +203,7 @@ def _of_transformer(
         raise ValueError(f"{file.name} {', and '.join(unknown)}")
     turns = read_rotary(rotary)
     notes = [network.settings, *file.assumed.values()]
-    by = turns if isinstance(turns, RotaryKind) else rotary
-    notes.append(NOWHERE if turns is None else f"Queries and keys turned by {by!r}. {SCALED}")
+    notes.append(NOWHERE if turns is None else f"Queries and keys turned by {rotary}. {SCALED}")
     if network.assumed:
         notes.append(f"{network.heads} heads, assumed: {HEAD_DIM} features each.")
     side, channels = network.patch.shape[2], network.patch.shape[1]

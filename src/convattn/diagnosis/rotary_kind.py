@@ -22,7 +22,6 @@ class RotaryKind:
     """
 
     def __init__(self, words: str) -> None:
-        self.words = words
         self.kind, *others = words.split() or [""]
         self.values = dict(map(_read_value, others))
         if self.kind not in ("timm", "dinov3") or not self.values.keys() <= KEYS:
@@ -30,9 +29,6 @@ class RotaryKind:
                 f"rotary={words!r}, but expected timm, dinov3 or none, and then KEY=VALUE with "
                 f"{', '.join(sorted(KEYS))} (--rotary)"
             )
-
-    def __repr__(self) -> str:
-        return self.words
 
     def __call__(self, width: int, grid: tuple[int, int]) -> Any:
         """The turns of heads of that width on that grid.

@@ -8,18 +8,19 @@ STAGES = ["audit", "checks", "bench", "rates", "hours", "training"]
 
 
 @pytest.mark.slow
-def test_three_minutes_reach_every_stage_and_the_next_go_on(convattn_command, tmp_path):
+def test_four_minutes_reach_every_stage_and_the_next_go_on(convattn_command, tmp_path):
+    """In three the audit has 15 seconds, and took 12 on two quiet cores."""
     folder = tmp_path / "session"
-    done = convattn_command("accelerator", "--minutes", 3, "-o", folder)
+    done = convattn_command("accelerator", "--minutes", 4, "-o", folder)
     assert done.code == 0, done.out
     result = json.loads((folder / "session.json").read_text())["stages"]
     assert list(result) == STAGES
     assert all(result[name]["status"] in ("done", "stopped") for name in STAGES), result
-    audit = result["audit"]["status"]  # a busy machine stops it too
+    assert result["audit"]["status"] == "done"
     assert b"Every back end against float64" in (folder / "index.html").read_bytes()
     again = convattn_command("accelerator", "--minutes", 1, "-o", folder)
     assert again.code == 0
-    assert ("audit: done before" in again.out) is (audit == "done")
+    assert "audit: done before" in again.out
 
 
 @pytest.mark.parametrize(
