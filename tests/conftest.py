@@ -32,7 +32,8 @@ if os.environ.get("CONVATTN_OPTIMIZE") != "1":
     jax.config.update("jax_disable_most_optimizations", True)
     flags = os.environ.get("XLA_FLAGS")
     if jax.version.__version_info__ < (0, 11):  # later ones do not know this flag, and end
-        os.environ["XLA_FLAGS"] = f"{flags or ''} --xla_cpu_use_fusion_emitters=false"
+        quick = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+        os.environ["XLA_FLAGS"] = f"{flags or ''} {quick}"
     jax.devices()  # XLA reads its flags here, once; what a test starts must not inherit them
     os.environ.pop("XLA_FLAGS", None)
     if flags is not None:
