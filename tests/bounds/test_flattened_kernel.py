@@ -134,6 +134,7 @@ def test_the_numerical_rank_is_the_exact_one_on_integers(size, kind, seed):
         (3, 5, 1, 1),
     ],
 )  # fmt: skip
+@pytest.mark.quick(7)
 def test_the_rank_of_a_generic_kernel(size, patch, width_in, width_out):
     """S.heads: min((2m+1)², (2P-1)²·D_in·D_out), with m = ⌈(K-1)/(2P)⌉. No kernel exceeds it."""
     m = -(-(size - 1) // (2 * patch))

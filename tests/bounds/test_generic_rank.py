@@ -41,6 +41,7 @@ def random_rank(kernel_size, patch_size, dilation, inputs, outputs):
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.quick(7)
 def test_random_kernels_have_the_rank(size):
     kernel_size, patch_size, dilation, inputs, outputs = size
     rank = generic_rank(kernel_size, patch_size, dilation, inputs * outputs)

@@ -41,6 +41,7 @@ def test_what_is_seen_lies_within_the_bound(encoding, dtype):
     assert (np.abs(np.asarray(out, np.float64) - np.asarray(wrong)) > bound).any()
 
 
+@pytest.mark.slow
 def test_weights_that_have_not_underflowed_are_refused():
     for options in (
         {"encoding": "quadratic", "sharpness": 8.0},

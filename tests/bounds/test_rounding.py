@@ -75,7 +75,7 @@ def test_the_error_is_within_a_bound_that_says_something(
     assert (bound <= majorant / 64).all()
 
 
-@pytest.mark.quick(3)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(("encoding", "dtype"), FORMS)
 def test_weights_that_are_off_by_more_are_caught(encoding, dtype):
     """Maps times 1 + η move the result by η·|exact| ± (1 + η)·bound: beyond it for η = 4 b/|e|."""
@@ -104,6 +104,7 @@ def test_a_leak_that_is_off_is_caught(dtype):
         assert_within(apply(wrong, images), exact_result(case), bound)
 
 
+@pytest.mark.slow
 def test_the_bound_grows_with_the_roundoff():
     case = make_case(BUCKETS[0], 1, "bfloat16")
     bounds = []

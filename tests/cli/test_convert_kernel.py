@@ -229,6 +229,7 @@ def test_what_is_beside_a_kernel_is_ignored_only_by_name(convattn_command, tmp_p
     assert (done.code, done.err) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_kernel_that_looks_like_pytorchs_is_named_once(convattn_command, tmp_path):
     weights = save(tmp_path / "net.safetensors", {"kernel": np.ones((8, 1, 3, 3), np.float32)})
     done = convattn_command("convert", "kernel", weights, "--form", "limit")

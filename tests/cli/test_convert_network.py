@@ -98,6 +98,7 @@ def test_a_function_becomes_a_file_that_needs_no_code(folder, convattn_command) 
 
 
 @pytest.mark.parametrize(("expected", "said"), [(False, 1), (True, 0)])
+@pytest.mark.quick(1)
 def test_that_only_names_and_shapes_of_weights_were_checked_is_said(
     folder, monkeypatch, expected, said
 ) -> None:

@@ -86,6 +86,7 @@ def test_a_folder_of_images_is_read(tmp_path, convattn_command):
     assert convattn_command("diagnose", tmp_path / "net.safetensors", *words).code == 0
 
 
+@pytest.mark.slow
 def test_a_stored_layer_and_attention_maps(tmp_path, convattn_command):
     ca.save_layer(ca.conv_to_attention(np.ones((3, 3, 1, 1))), tmp_path / "layer.npz")
     done = convattn_command("diagnose", tmp_path / "layer.npz", "--image-size", 6)
@@ -174,6 +175,7 @@ def test_nothing_is_written_if_drawing_fails(net, tmp_path, convattn_command, mo
     ]
 
 
+@pytest.mark.slow
 def test_a_picture_that_is_a_link_is_refused(net, tmp_path, convattn_command):
     (tmp_path / "new").mkdir()
     (tmp_path / "new" / "layer01.svg").symlink_to(net)

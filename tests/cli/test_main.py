@@ -114,6 +114,7 @@ def test_out_of_memory_is_no_defect(convattn_command, monkeypatch, error):
         ),
     ],
 )
+@pytest.mark.slow
 def test_a_platform_that_is_not_there_exits_2(words, platform):
     if platform == "cuda" and jax.default_backend() == "gpu":
         pytest.skip("this machine has the platform")

@@ -44,6 +44,7 @@ def test_blocks_whose_factors_differ_are_within_the_bound(seed):
         assert result.ratio < 10
 
 
+@pytest.mark.slow
 def test_parts_that_cancel_in_several_blocks_are_within_the_bound():
     kernel = jnp.zeros((1, 3, 1, 1)).at[0, 0].set(100.0).at[0, 2].set(-100.0)
 

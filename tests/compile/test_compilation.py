@@ -116,7 +116,7 @@ def one_block_less(builder, arrays):
     arrays["blocks.1.mlp.fc2.weight"][:] = 0
 
 
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     "change",
     [turned_head, broken_pair, wrong_norm, leaking_class_token, one_block_less],
@@ -174,6 +174,7 @@ def test_patches_that_are_no_squares_are_refused_by_nnx():
         compiled.to_nnx()
 
 
+@pytest.mark.slow
 def test_each_value_stands_in_the_stream():
     compiled = to_vision_transformer(networks.pooled, images((8, 8)), patch_size=2, dtype="float64")
     features = compiled.features(images((8, 8)))
@@ -290,6 +291,7 @@ def test_images_of_float32_are_widened():
 
 
 @pytest.mark.parametrize("size", [(3, 3, 3), (4, 8, 8)])
+@pytest.mark.quick(1)
 def test_the_layout_is_tried_where_the_shape_does_not_say_it(size):
     kernel = np.random.default_rng(0).normal(size=(2, size[0], 3, 3))
 

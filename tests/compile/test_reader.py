@@ -15,6 +15,7 @@ from convattn.compile.reader import read_network
 
 
 @pytest.mark.parametrize("name", KINDS)
+@pytest.mark.quick(4)
 def test_a_network_that_was_read_computes_the_function(name):
     function, sides, patch, _ = KINDS[name]
     example = images(sides)
@@ -49,7 +50,7 @@ HAND_WRITTEN = {
 }
 
 
-@pytest.mark.quick(4)
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", HAND_WRITTEN)
 def test_convolutions_written_by_hand(name):
     example = images((4, 6))
@@ -143,6 +144,7 @@ READ = {
 
 
 @pytest.mark.parametrize("name", READ)
+@pytest.mark.quick(10)
 def test_what_is_read(name):
     example = images((6, 6)) - 0.3
     expected = READ[name](example)

@@ -95,6 +95,7 @@ def test_gradients_are_of_a_usual_size(compiled):
     assert training < 1e-5 * exact  # Λ is 10⁶ times smaller, and s 2⁵⁵
 
 
+@pytest.mark.slow
 def test_no_gradient_grows_with_lambda(compiled):
     """As nothing reads λ, LayerNorm's weight there may be zero; where it is not, some do."""
     training = compiled[1]

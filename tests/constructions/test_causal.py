@@ -53,7 +53,7 @@ def run(images, kernel, bias, backends=SERVING, **options):
     return program(images, kernel, bias)
 
 
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("size", "dtype", "exact"),
     [
@@ -80,7 +80,7 @@ def test_exact_heads_are_the_convolution_within_the_bound(size, dtype, exact):
         assert_within(outputs[backend], expected, bound, backend)
 
 
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("encoding", LIMITS)
 def test_one_hot_heads_are_the_convolution_to_the_last_bit(encoding):
     images, kernel, bias, options = case(SIZES[3 + LIMITS.index(encoding) % 2])
@@ -92,6 +92,7 @@ def test_one_hot_heads_are_the_convolution_to_the_last_bit(encoding):
     assert (limit_rounding_bound(layer, images, kernel, bias) < 1).all()
 
 
+@pytest.mark.slow
 def test_the_fewest_heads_know_the_visible_keys():
     kernel = jnp.array([1.0, -2.0, 4.0])[:, None, None] * integers("kernel", 1, 2, 3)
     images = integers("images", 2, 7, 2)
@@ -166,6 +167,7 @@ def test_gradients_of_the_back_ends_agree():
             )
 
 
+@pytest.mark.slow
 def test_gradients_by_the_images_are_those_of_the_convolution():
     images, kernel, bias, options = case(SIZES[4])
     cotangent = integers("cotangent", 2, 5, 3)
@@ -181,6 +183,7 @@ def test_gradients_by_the_images_are_those_of_the_convolution():
 
 
 @pytest.mark.parametrize(("form", "size"), [("exact", SIZES[4]), ("limit", SIZES[3])], ids=str)
+@pytest.mark.quick(1)
 def test_what_is_not_finite_reaches_no_earlier_output(form, size):
     images, kernel, bias, options = case(size)
     layer, _ = run(images, kernel, bias, (), form=form, **options)

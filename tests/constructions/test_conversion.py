@@ -35,7 +35,7 @@ every_row = pytest.mark.parametrize(
 )
 
 
-@pytest.mark.quick(8)
+@pytest.mark.quick(3)
 @every_row
 @given(seed=seeds())
 def test_the_layer_is_the_zero_padded_convolution(row, seed):

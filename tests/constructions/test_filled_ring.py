@@ -58,7 +58,7 @@ def both(bucket, padding):
     return run
 
 
-@pytest.mark.quick(4)
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(("bucket", "padding", "rows"), QUICK, ids=str)
 @given(seed=seeds())
 def test_one_layer_is_the_convolution_at_every_size(bucket, padding, rows, seed):
@@ -82,6 +82,7 @@ def test_even_kernels_with_dilation(padding, patch):
 
 
 @pytest.mark.parametrize("padding", ["EDGE", "MEAN", ((0, 2), (1, 0))], ids=str)
+@pytest.mark.quick(1)
 def test_at_finite_parameters_it_is_within_the_derived_bound(padding):
     bucket = CONVERSION_BUCKETS[4]
     case = make_case(larger(bucket, 3), 3)

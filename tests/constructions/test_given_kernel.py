@@ -125,6 +125,7 @@ SOBEL = np.array([[1, 0, -1], [2, 0, -2], [1, 0, -1]], np.float32)[..., None, No
         ({"patch_size": 2}, 7),
     ],
 )
+@pytest.mark.quick(1)
 def test_the_fewest_heads_of_a_kernel_are_the_convolution(options, heads):
     groups = options.get("groups", 1)
     kernel, bias = np.tile(SOBEL, (1, 1, 1, groups)), np.arange(1.0, 1 + groups, dtype=np.float32)

@@ -25,7 +25,7 @@ GEOMETRIES = [  # patch size, stride, dilation, kernel size, image size
 ]
 
 
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(("geometry", "padding"), list(zip(cycle(GEOMETRIES), FILLS)), ids=str)
 def test_the_map_and_the_residual_are_those_of_the_outputs(geometry, padding):
     """Of a layer whose arrays have all been moved, applied to unit images."""
@@ -100,6 +100,7 @@ def test_a_value_map_alone_is_the_map_of_its_head():
     ("padding", "kernel_size", "expected"),
     [("CAUSAL", 4, (2, 1)), ("SAME", 4, (1, 2)), ("VALID", 5, (1, 1))],
 )
+@pytest.mark.quick(1)
 def test_another_kernel_size_has_a_padding_of_its_own(padding, kernel_size, expected):
     """The convolution with that padding is the layer, whose kernel has three taps."""
     layer = converted(np.array([1.0, 2, 3]).reshape(3, 1, 1), padding=padding, form="limit")

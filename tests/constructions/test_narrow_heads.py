@@ -258,6 +258,7 @@ def test_refused_epsilons(epsilon, message):
         usable_epsilon(least * 0.999, jnp.float32)
 
 
+@pytest.mark.slow
 def test_a_refused_epsilon_is_refused_by_a_conversion():
     options = {"num_heads": "min", "head_dim": 1, "form": "limit"}
     zeros = np.zeros((3, 1, 1), np.float32)

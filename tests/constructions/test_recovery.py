@@ -73,6 +73,7 @@ def test_limit_forms_give_back_the_kernel_exactly(bucket, encoding, head_dim):
 
 @pytest.mark.parametrize("encoding", ["bias", "scalar"])
 @pytest.mark.parametrize("bucket", BUCKETS[:2])
+@pytest.mark.quick(2)
 def test_exact_forms_give_it_back_up_to_rounding(bucket, encoding):
     """L is the layer applied to unit images, so the bound for pixels of one holds for its entries.
 
@@ -161,6 +162,7 @@ def test_the_map_and_the_residual_of_a_perturbed_layer_are_those_of_the_dense_ma
 
 
 @pytest.mark.parametrize("bucket", BUCKETS[::2])
+@pytest.mark.quick(2)
 def test_the_kernel_is_the_least_squares_one(bucket):
     """|L - C_(W+E)|² = |L - C_W|² + |C_E|²: no perturbation comes nearer, and by how much."""
     layer = perturbed(bucket)
@@ -275,6 +277,7 @@ def test_a_layer_of_zeros_is_at_no_distance_and_divides_by_none():
     assert recovery.residual.relative_frobenius == 0
 
 
+@pytest.mark.slow
 def test_recovery_can_be_compiled_and_differentiated():
     """The recovered kernel is the one that went in: its derivative is the identity."""
     kernel = jnp.asarray(np.random.default_rng(0).integers(-5, 6, (3, 1, 2)).astype(float))

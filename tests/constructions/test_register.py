@@ -85,7 +85,7 @@ def test_the_shares_of_the_exact_form(epsilon):
         assert_within(row, np.full((5, 7), 1 / (35 * (1 + sigma))), gamma(200, "float64"))
 
 
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("dtype", "options"),
     [
@@ -137,6 +137,7 @@ def test_the_bound_sees_a_wrong_register():
         ("quadratic", "bfloat16", {"patch_size": 2, "head_dim": 3}),
     ],
 )
+@pytest.mark.quick(2)
 def test_the_limit_form_is_the_zero_padded_convolution(encoding, dtype, options):
     layer = limit_layer(encoding, dtype, **options)
     result = applied(layer, jnp.asarray(IMAGES, dtype))
@@ -172,6 +173,7 @@ def test_gradients_and_vmap():
     assert_within(each, applied(layer, images), 1e-9)
 
 
+@pytest.mark.slow
 def test_content_scores_meet_the_register_in_both_back_ends():
     rng = np.random.default_rng(2)
     content = ContentScores(*(jnp.asarray(rng.normal(size=(30, 2, 4)) / 50) for _ in range(2)))

@@ -104,6 +104,7 @@ def test_one_program_and_its_gradient():
     assert np.allclose(actual, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
 
 
+@pytest.mark.slow
 def test_the_layers_are_an_argument_of_a_program():
     kernel, _, images = operands((3, 3), 2, (4, 6))
     layers = ca.conv_to_two_layers(kernel, patch_size=2)

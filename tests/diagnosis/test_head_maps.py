@@ -38,6 +38,7 @@ def test_heads_are_numbered_the_query_is_marked_and_there_is_a_colour_bar(layer,
     assert "nine heads" in svg_text(svg)
 
 
+@pytest.mark.slow
 def test_the_query_of_a_layer_is_a_pixel_and_of_maps_a_token():
     layer = ca.conv_to_attention(np.ones((3, 3, 1, 1)), patch_size=2, form="limit")
     figure = ca.plot_heads(layer, (5, 2), image_size=8)
@@ -102,6 +103,7 @@ def test_maps_of_another_shape_are_refused(shape):
         ca.plot_heads(np.zeros(shape))
 
 
+@pytest.mark.slow
 def test_attention_is_averaged_over_images(layer):
     """Of a layer with content; what goes to the ring is not shown."""
     from diagnosis.test_layers import content_layer
@@ -130,6 +132,7 @@ def test_without_matplotlib_it_says_how_to_install_it(layer, monkeypatch):
     assert head_maps.require_matplotlib is picture.require_matplotlib
 
 
+@pytest.mark.slow
 def test_an_attention_conv_is_a_layer():
     """The maps are those at stride 1, up to the last query that an output takes."""
     conv = AttentionConv(2, 4, (3, 3), strides=2, feature_group_count=2, rngs=nnx.Rngs(0))

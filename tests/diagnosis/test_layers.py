@@ -37,6 +37,7 @@ def test_the_keys_of_the_grid_come_last_and_the_ring_before():
             assert not inside or row_of_keys[key] == 1
 
 
+@pytest.mark.slow
 def test_a_register_stands_before_the_keys_of_the_grid():
     layer = ca.conv_to_attention(np.ones((3, 3, 1, 2)), border="register")
     extracted = layer_attention(layer, None, SIZE)

@@ -52,6 +52,7 @@ def test_a_converted_convolution_is_diagnosed_as_one():
 
 
 @pytest.mark.parametrize("padding", ["SAME", "CIRCULAR"])
+@pytest.mark.quick(1)
 def test_the_distance_is_that_of_attention_to_conv(padding):
     """Of a layer that fills its ring, with zeros in its place, as the report says."""
     kernel = np.random.default_rng(0).integers(-3, 4, (3, 3, 1, 2)).astype(float)
@@ -305,6 +306,7 @@ def test_what_uniform_attention_would_have_stands_beside_it():
     )
 
 
+@pytest.mark.slow
 def test_what_must_be_said_of_other_paddings_and_dilations_is_said():
     kernel = np.ones((2, 2, 1, 1))
     layer = ca.conv_to_attention(kernel, form="limit", padding="SAME", dilation=2)

@@ -95,6 +95,7 @@ def test_every_problem_is_in_one_message():
 
 @pytest.mark.parametrize("rename", [dict, hugging_face, lambda a: hugging_face(a, memory=True)])
 @pytest.mark.parametrize("beit", [False, True])
+@pytest.mark.quick(2)
 def test_each_tensor_is_missed_by_its_own_name(rename, beit):
     arrays = rename(timm_dict(beit=beit))
     outside = ("norm.", "head.", "classifier.", "vit.layernorm.")

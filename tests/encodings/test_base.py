@@ -93,6 +93,7 @@ def test_every_encoding_is_here():
 
 
 @every_encoding
+@pytest.mark.quick(7)
 def test_scores_have_a_row_for_each_query_and_tell_the_heads_apart(encoding):
     scores = scores_of(encoding)
     assert scores.shape == (3, 12, 4 * 7)
@@ -102,6 +103,7 @@ def test_scores_have_a_row_for_each_query_and_tell_the_heads_apart(encoding):
 
 
 @every_encoding
+@pytest.mark.quick(7)
 def test_heads_are_taken_in_order_and_may_repeat(encoding):
     indices = (2, 0, 0, 1)
     taken = encoding.take_heads(indices)
@@ -127,7 +129,7 @@ def test_an_encoding_is_a_tree_of_arrays(encoding):
     assert not np.array_equal(scores_of(doubled), scores_of(encoding))
 
 
-@pytest.mark.quick(10)
+@pytest.mark.quick(4)
 @every_encoding
 def test_gradients_are_finite_and_not_all_zero(encoding):
     def loss(candidate):

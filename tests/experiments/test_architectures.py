@@ -14,7 +14,7 @@ PARAMETERS = {  # torchvision's and timm's
 }
 
 
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_a_network_has_as_many_parameters(name):
     model = nnx.eval_shape(lambda: ARCHITECTURES[name](rngs=nnx.Rngs(0)))

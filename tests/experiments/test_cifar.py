@@ -143,6 +143,7 @@ def test_a_binary_archive_will_do(tmp_path, capsys, monkeypatch) -> None:
         ("--resume={tmp}/other --config=slice", "but --config=slice was given too"),
     ],
 )
+@pytest.mark.quick(8)
 def test_wrong_use_is_refused(words, message, tmp_path, capsys, monkeypatch) -> None:
     write_folder(tmp_path / "other", {"readme.txt": b"no pictures"})
     monkeypatch.chdir(tmp_path)

@@ -53,6 +53,7 @@ def test_a_config_opens_with_its_six_lines(name) -> None:
 
 
 @pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.quick(7)
 def test_the_command_of_a_config_is_its_own(name) -> None:
     program, script, *words = shlex.split(labelled(CONFIGS[name].description)["Command"])
     assert (program, script) == ("python", "experiments/cifar.py")

@@ -276,6 +276,7 @@ def test_fields_of_other_types_are_refused_and_do_no_harm(change, expected):
     assert apply_attention(layer, images).shape == (1, 4, 7, 1)
 
 
+@pytest.mark.slow
 def test_one_program_serves_other_parameters():
     images = np.random.default_rng(0).normal(size=(1, 9, 1))
     for kernel in (np.ones((3, 1, 1)), np.arange(3.0).reshape(3, 1, 1)):

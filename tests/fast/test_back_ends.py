@@ -161,6 +161,7 @@ def test_values_of_integer_images(name, implicit_promotion):
 
 
 @pytest.mark.parametrize("ring", [((0, 0), (0, 0)), ((0, 2), (1, 0))], ids=str)
+@pytest.mark.quick(1)
 def test_another_ring(ring):
     case = make_layer_case(BUCKETS["one_hot_quadratic-3x5"], 6, "float64")
     layer = replace(case.layer, ring=ring)

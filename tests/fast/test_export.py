@@ -43,6 +43,7 @@ def assert_exported(function, sizes, shapes, expected, bound=1e-3, constraints=(
 
 
 @pytest.mark.parametrize("backend", ENCODINGS)
+@pytest.mark.quick(2)
 def test_back_ends(backend):
     layer = conv_to_attention(KERNEL, encoding=ENCODINGS[backend])
     run = lambda images: apply_attention(layer, images, backend=backend)  # noqa: E731
@@ -68,7 +69,7 @@ OPTIONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.quick(4)
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_heads_at_few_offsets_serve_every_size(options):
     """Of integers, but for means and the weights of a polygon."""
@@ -104,6 +105,7 @@ def test_the_exact_form_serves_every_size(padding):
 
 
 @pytest.mark.parametrize(("form", "stride"), [("exact", 1), ("limit", 2)])
+@pytest.mark.quick(1)
 def test_causal_layers_serve_every_length(form, stride):
     kernel = np.arange(24, dtype=np.float32).reshape(4, 2, 3) % 7 - 3
     options = {"padding": "CAUSAL", "stride": stride, "dilation": 2}
@@ -125,6 +127,7 @@ def test_causal_layers_serve_every_length(form, stride):
         ({"feature_group_count": 2, "padding": "CIRCULAR", "form": "limit"}, SIZES),
     ],
 )
+@pytest.mark.quick(1)
 def test_modules(options, sizes):
     groups = options.get("feature_group_count", 1)
     kernel = np.arange(36 // groups, dtype=np.float32).reshape(3, 3, 2 // groups, 2) % 7 - 3

@@ -19,7 +19,7 @@ CASES = [
 ]
 
 
-@pytest.mark.quick(4)
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     ("side", "size", "stride", "dilation", "padding", "groups", "dtype"), CASES
 )

@@ -86,6 +86,7 @@ def test_gain_majorant_counts_what_cancels():
 
 
 @given(seed=seeds())
+@pytest.mark.slow
 def test_weights_of_scores_that_are_off(seed):
     """Softmax of scores moved by ±e stays within ΔB, which is no more than it need be."""
     rng = np.random.default_rng(seed)

@@ -30,6 +30,7 @@ def choice(case, **options):
 
 
 @pytest.mark.parametrize("bucket", LAYER_BUCKETS, ids=str)
+@pytest.mark.quick(8)
 def test_auto_takes_one_that_does_not_refuse(bucket):
     case = make_layer_case(bucket, 1)
     layer, grid, _ = arguments(case)
@@ -116,6 +117,7 @@ def test_auto_passes_over_whoever_would_hold_too_much(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "has_content"), [("auto", True), *((name, False) for name in ("auto", *BACK_ENDS))]
 )
+@pytest.mark.quick(3)
 def test_every_back_end_serves_a_layer_without_heads(name, has_content):
     """Zeros and the bias; for what no back end could refuse there, too."""
     encoding = QuadraticEncoding(jnp.zeros(0), jnp.zeros((0, 2)))

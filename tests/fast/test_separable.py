@@ -107,6 +107,7 @@ def test_the_cases_take_every_way():
 
 
 @pytest.mark.parametrize("draw", [RECTANGLE, quadratic, learned])
+@pytest.mark.quick(1)
 def test_no_matrix_of_queries_and_keys_is_formed(draw):
     bucket = LayerBucket(draw, 6, 1, (24, 20), ((1, 1), (1, 1)), 2, output=3)
     case = make_layer_case(bucket, 4)

@@ -41,7 +41,7 @@ def strict_promotion() -> Iterator[None]:
     jax.clear_caches()
 
 
-@pytest.mark.quick(6)
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("bucket", LAYER_BUCKETS, ids=str)
 def test_back_ends_and_gradients_trace_under_strict_promotion(bucket: LayerBucket) -> None:
     case = make_layer_case(bucket, 0)
@@ -112,7 +112,7 @@ SELF_ATTENTIVE: dict[str, tuple[Callable[..., Any], Any]] = {
 }
 
 
-@pytest.mark.quick(3)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", SELF_ATTENTIVE)
 def test_self_attentive_operators_and_gradients(name: str, dtype: Any) -> None:
@@ -200,6 +200,7 @@ def test_models_are_converted_and_back() -> None:
 
 
 @pytest.mark.parametrize("padding", ["SAME", "REFLECT"])
+@pytest.mark.quick(1)
 def test_conv_and_the_layer_run_under_the_transfer_guard(padding: str) -> None:
     kernel = jnp.array(KERNEL)[..., None]
     bias, images = jnp.ones(1), jnp.arange(20.0).reshape(1, 4, 5, 1)

@@ -14,7 +14,7 @@ from convattn.known_answers.truth import _by_token
 QUICK = ("shift", "strided", "circular", "corner-of-patches")
 
 
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("network", every(QUICK))
 def test_the_jacobian_of_the_logits_is_that_of_jax(network: KnownNetwork) -> None:
     """Exactly: float32 holds the numbers of one layer; those of three are rounded there."""
@@ -67,6 +67,7 @@ def test_heads_of_a_dilated_layer_look_at_its_taps() -> None:
     assert {head.kind for head in second} <= {"mean", "unused"}
 
 
+@pytest.mark.slow
 def test_the_jacobian_of_a_network_with_gelu_is_that_of_jax() -> None:
     def function(images):
         return jax.nn.gelu(conv(images, filters(VERTICAL)), approximate=False).mean((1, 2))

@@ -43,7 +43,7 @@ TABLE = jnp.zeros((41, 1)).at[40].set(3.0)
 ROTARY = jnp.array([[1 / 32, 1 / 8]]), jnp.array([[2.0, 1.0]]), jnp.array([[1.0, 0.5]])
 
 
-@pytest.mark.quick(4)
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     ("encoding", "side"),
     [

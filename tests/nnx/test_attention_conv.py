@@ -64,6 +64,7 @@ def test_one_hot_heads_are_equal_to_it(row):
 
 
 @pytest.mark.parametrize("row", ROWS[3:5], ids=lambda row: f"{row[2]} {row[3]}")
+@pytest.mark.quick(1)
 def test_at_finite_parameters_it_is_within_rounding(row):
     conv, layer, images = pair(row, uniform_weight=0.25)
     expected = conv(images)
@@ -80,6 +81,7 @@ def test_drawn_it_begins_where_the_convolution_does():
     assert_equal(layer.to_conv().conv.kernel[...], conv.kernel[...])
 
 
+@pytest.mark.slow
 def test_any_number_of_batch_axes_and_vmap_and_jit():
     _, layer, images = pair(ROWS[3])
     expected = layer(images)
@@ -91,6 +93,7 @@ def test_any_number_of_batch_axes_and_vmap_and_jit():
         assert_within(actual, expected, np.full(expected.shape, 1e-4))
 
 
+@pytest.mark.slow
 def test_a_depthwise_layer_holds_no_zeros():
     conv = nnx.Conv(96, 96, (5, 5), feature_group_count=96, rngs=nnx.Rngs(0))
     layer = AttentionConv.from_conv(conv)
@@ -107,6 +110,7 @@ def test_heads_are_split_to_a_width():
     assert_within(layer(images), expected, np.full(expected.shape, 1e-2))
 
 
+@pytest.mark.slow
 def test_it_trains_and_the_leak_stays_in_its_range():
     _, layer, images = pair(ROWS[3])
     target = jax.random.normal(jax.random.key(0), layer(images).shape, jnp.float32)

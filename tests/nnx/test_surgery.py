@@ -462,6 +462,7 @@ COMPUTED = {
 @pytest.mark.parametrize(
     ("kind", "called"), [*((kind, False) for kind in COMPUTED), ("standardised", True)]
 )
+@pytest.mark.quick(4)
 def test_a_kernel_that_is_computed_at_each_call_is_refused(kind, called, implicit_promotion):
     """Also after an earlier call has left it in its place."""
     model = COMPUTED[kind]()
@@ -609,6 +610,7 @@ def test_a_model_of_another_framework_is_recognised(framework):
         to_attention(type("Net", (base,), {})(), LINE)
 
 
+@pytest.mark.slow
 def test_a_layer_that_is_no_convolution_any_more_is_measured():
     """Against the outputs themselves.
 

@@ -54,6 +54,7 @@ def test_what_is_not_seen_does_not_pass_and_is_said():
     assert "on a random image" in str(report)
 
 
+@pytest.mark.slow
 def test_a_model_that_computes_with_parameters_of_layers_does_not_pass():
     _, report = to_attention(Transformed(as_it_is, reads=True), ones(1, 5, 2))
     assert report.layers[0].passed
@@ -69,6 +70,7 @@ class Doubled(AttentionConv):
         return 2 * super().__call__(inputs)
 
 
+@pytest.mark.slow
 def test_a_layer_of_another_kind_is_compared_as_it_is():
     _, report = to_convolution(Doubled(2, 2, (3,), rngs=nnx.Rngs(0)), ones(1, 5, 2))
     assert 0.4 < report.layers[0].distance < 0.6

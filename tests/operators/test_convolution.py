@@ -111,6 +111,7 @@ SMALLER = [CONVOLUTION_BUCKETS[index] for index in (2, 5, 6)]  # than the image 
 
 @pytest.mark.parametrize(("bucket", "dtype"), IN_DTYPES)
 @given(seed=seeds())
+@pytest.mark.quick(3)
 def test_torchs_same_is_the_definition(bucket, dtype, seed):
     case = make_case(bucket, seed, dtype)
     assert_equal(ours(case, "SAME_TORCH"), by_definition(case))
@@ -237,6 +238,7 @@ def test_gradients_are_the_transposed_maps(bucket, padding):
         ("int32", "int64", None, "int64"),
     ],
 )
+@pytest.mark.quick(3)
 def test_the_result_has_the_dtype_of_the_operands_together(
     images, kernel, bias, expected, implicit_promotion
 ):

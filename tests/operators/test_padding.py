@@ -86,6 +86,7 @@ def test_even_kernels_with_dilation_are_torchs(padding, dilation, expected):
 
 @pytest.mark.parametrize("fill", MODES)
 @pytest.mark.parametrize(("kernel", "stride", "dilation"), [(2, 3, 1), (4, 2, 3), (5, 1, 2)])
+@pytest.mark.quick(4)
 def test_same_lays_half_of_the_dilated_kernel_before_at_every_stride(
     fill, kernel, stride, dilation
 ):
@@ -106,6 +107,7 @@ OF_FLAX = ["SAME", "SAME_LOWER", "VALID", "CIRCULAR", "REFLECT", "CAUSAL", ((1, 
 
 @pytest.mark.parametrize("padding", OF_FLAX, ids=str)
 @pytest.mark.parametrize(("side", "stride", "dilation"), [(8, 2, 1), (9, 3, 2)])
+@pytest.mark.quick(6)
 def test_it_is_flaxs(padding, side, stride, dilation):
     theirs = nnx.Conv(
         2, 3, (3,), stride, padding=padding, kernel_dilation=dilation, rngs=nnx.Rngs(0),
@@ -175,7 +177,7 @@ def test_a_padding_is_static_under_jit():
     assert_equal(run(images, kernel, padding=padding), conv(images, kernel, padding=[(0, 2)]))
 
 
-@pytest.mark.quick(4)
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("padding", [*NAMED_PADDINGS[:-1], 1, [(0, 2), (3, 0)]], ids=str)
 def test_one_exported_convolution_serves_every_size(padding, unchecked):
     sizes = export.symbolic_shape("batch, height, width, 2", constraints=["height>=5", "width>=5"])
@@ -192,6 +194,7 @@ def test_one_exported_convolution_serves_every_size(padding, unchecked):
 
 @pytest.mark.parametrize("width", [(0, 2), (5, 7)])
 @pytest.mark.parametrize("fill", ["CIRCULAR", "REFLECT"])
+@pytest.mark.quick(2)
 def test_the_places_of_fills_are_those_of_numpy(fill, width):
     """Which are taken where sizes are symbols."""
     for size in (1, 2, 3, 5):

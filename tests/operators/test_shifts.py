@@ -80,6 +80,7 @@ def test_without_dilation_the_offsets_reach_m_of_the_paper(size, patch):
 
 
 @pytest.mark.parametrize("grid", SOME_GRIDS)
+@pytest.mark.quick(2)
 def test_shifts_are_key_minus_query(grid):
     index = np.asarray(grid.shift_index())
     keys, queries = grid.key_positions, grid.query_positions

@@ -147,6 +147,7 @@ def test_what_counts_as_reproduced() -> None:
 
 
 @pytest.mark.parametrize("row", ROWS)
+@pytest.mark.quick(2)
 def test_another_architecture_is_seen(row, monkeypatch) -> None:
     def one_head_less(original):
         return lambda settings: original(

@@ -144,6 +144,7 @@ def test_the_network_has_as_many_parameters_as_the_plan_says():
     assert parameter_count(model) == 261_586
 
 
+@pytest.mark.slow
 def test_the_range_of_pixels_holds_every_training_image(monkeypatch):
     ranges = []
     monkeypatch.setitem(INITIALIZERS, "mimetic", lambda *args: ranges.append(args[2]) or {})

@@ -112,6 +112,7 @@ def test_dropout_draws_from_the_key_alone():
 
 
 @pytest.mark.parametrize("symbols", [np.zeros((1, 2), np.float32), np.zeros(2, np.int32)])
+@pytest.mark.quick(1)
 def test_other_inputs_are_refused(symbols):
     with pytest.raises(ValueError, match=r"expected integers of the shape \[batch, length\]"):
         make_model(TINY)(symbols)

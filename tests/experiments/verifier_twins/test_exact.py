@@ -17,7 +17,7 @@ def images(pair, count=2):
     return rng.integers(0, 257, (count, *pair.network.image)) / 256
 
 
-@pytest.mark.quick(8)
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
 def test_logits_are_exactly_those_of_jax_in_float64(pair):
     batch = images(pair)

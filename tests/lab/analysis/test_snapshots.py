@@ -82,6 +82,7 @@ def test_first_and_last_are_among_spread_epochs(count) -> None:
     assert spread_epochs([7, 8, 9, 20], 3) == [7, 8, 20]
 
 
+@pytest.mark.slow
 def test_the_attention_is_that_of_the_layer() -> None:
     layer = AttentionLayer(GaussianEncoding(jnp.array(CENTERS), jnp.array(ROOTS)), None, None)
     expected = softmax_weights(layer, TokenGrid(SIDES, ((0, 0), (0, 0))), None)

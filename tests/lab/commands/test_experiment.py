@@ -32,6 +32,7 @@ CONFIGS = Path(__file__).parents[3] / "experiments" / "configs"
         ("--model.heads 2 3 4 --no_figures", "--model.heads 2 3 4 --no_figures"),
     ],
 )
+@pytest.mark.quick(5)
 def test_the_command_repeats_its_words(words, repeated, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     command = repeating_command(words.split(), PROGRAM)

@@ -170,6 +170,7 @@ def test_old_keys_draw_the_same() -> None:
         ({"augmentation": Augmentation(crop=0, cutmix=1.0)}, "classes=None"),
     ],
 )
+@pytest.mark.quick(2)
 def test_other_arguments_are_refused(changes, message) -> None:
     indices = jnp.arange(3)
     keys = example_keys(KEY, 0, indices)

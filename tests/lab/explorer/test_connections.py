@@ -25,6 +25,7 @@ def nothing_logged(monkeypatch) -> None:
     [(b"", False), (HALF, False), (HALF, True), (HEAD, True)],
     ids=["nothing", "half a head", "a byte now and then", "a body a byte now and then"],
 )
+@pytest.mark.quick(2)
 def test_a_request_that_does_not_arrive_is_closed(
     served, monkeypatch, caplog, sent, trickle
 ) -> None:

@@ -155,6 +155,7 @@ def test_a_converted_network_of_normalised_images(tmp_path, monkeypatch) -> None
     assert result._numbers == {last: {"layer": last}}
 
 
+@pytest.mark.slow
 def test_a_network_of_anything_but_images_is_refused(tmp_path) -> None:
     path = tmp_path / "net.safetensors"
     sequences = jnp.zeros((1, 9, 3), jnp.float32)

@@ -159,6 +159,7 @@ def stop(*args, **kwargs):
     raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 def test_a_run_may_begin_with_given_parameters(pictures, tmp_path, monkeypatch) -> None:
     settings = tiny_settings(pictures)
     parameters = named_arrays(nnx.state(make_model(settings, read_dataset(pictures)), nnx.Param))

@@ -90,6 +90,7 @@ ADAMW = {"optimizer": "adamw", "beta1": 0.5, "beta2": 0.75, "epsilon": 1e-3}
 
 
 @pytest.mark.parametrize("changes", [{"momentum": 0.0}, {"momentum": 0.9}, ADAMW])
+@pytest.mark.quick(1)
 def test_the_optimizer_is_the_loop(changes):
     """SGD to the last bit.
 

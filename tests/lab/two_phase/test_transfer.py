@@ -84,6 +84,7 @@ def test_each_layer_is_the_convolution_that_it_was(name):
 
 
 @pytest.mark.parametrize("name", [pytest.param("limit", marks=pytest.mark.slow), "exact"])
+@pytest.mark.slow
 def test_the_whole_network_gives_the_same_logits(name):
     """Layers agree within 1e-10, and nearly always within 1e-14; what follows amplifies that by a
     few powers of ten at most, far below this bound, and the planted error is far above it."""
@@ -112,7 +113,7 @@ def with_another_tap(two):
     return transfer(other, two.settings, conversion, rngs=nnx.Rngs(7))
 
 
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("name", "spoil", "conversion"),
     [
@@ -203,6 +204,7 @@ def test_a_border_without_zeros_is_the_mean_of_all_tokens():
     assert (np.abs(np.asarray(result - zeros))[:, 0] > 1e-3).any()
 
 
+@pytest.mark.slow
 def test_a_learned_projection_begins_as_the_identity():
     one = network(CONVOLUTION)
     settings = replace(phase_two_settings(CONVOLUTION, LIMIT), projection="learned")

@@ -109,6 +109,7 @@ def test_sums_are_compared_exactly():
 
 
 @pytest.mark.parametrize(("sizes", "uniform_weight"), [(SIZES[0], 0.25), (SIZES[5], 0.5)])
+@pytest.mark.quick(1)
 def test_the_layer_is_the_zero_padded_convolution(sizes, uniform_weight):
     """Rows sum to one, so the majorant is at most max|X| Σ_h Σ_δ |C_hδ||M_δ|, with |C| summing over
     the heads to 1/(1-ε) + 1 + 1/(1-ε) at most for each δ."""
@@ -130,6 +131,7 @@ def test_the_layer_is_the_zero_padded_convolution(sizes, uniform_weight):
     assert_within(jax.jit(ca.apply_attention)(layer, typed), expected, bound)
 
 
+@pytest.mark.slow
 def test_the_layer_in_fractions_by_hand():
     """Two pixels, K = 3, W = (3, 10, 3): N = 2, ε = 1/2, so e^M = 3 and rows (3, 1)/4."""
     layer = bare_zero_padding_layer(np.array([3.0, 10.0, 3.0]).reshape(3, 1, 1), tokens=2)

@@ -89,6 +89,7 @@ def test_what_passed_is_taken_over_under_the_same_options_and_coq_sources_alone(
 
 
 @pytest.mark.parametrize("where", ["==", "!="])
+@pytest.mark.quick(1)
 def test_a_file_that_changes_meanwhile_is_named_once(convattn_command, proofs, monkeypatch, where):
     """Also one that changed only between its loading in this process and in the workers."""
     records = []

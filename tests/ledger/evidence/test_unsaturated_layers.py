@@ -23,6 +23,7 @@ def evidence(**options):
         ("rounding_bound", 1e12, "nothing was seen of saturation"),
     ],
 )
+@pytest.mark.quick(1)
 def test_a_wrong_bound_fails(run, few_images, monkeypatch, name, factor, message):
     right = getattr(module, name)
     monkeypatch.setattr(module, name, lambda *args, **kwargs: factor * right(*args, **kwargs))

@@ -378,7 +378,7 @@ def judgement(run, layer) -> str:
     return equals_convolution("images", size, dtypes=(dtype,), **options).check(run)
 
 
-@pytest.mark.quick(3)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=() if n in FAMILIES else pytest.mark.slow) for n in SLIPS]
 )

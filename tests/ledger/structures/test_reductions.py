@@ -20,6 +20,7 @@ FORMS = {  # and the shapes of the parameters for four matrices and 512 channels
 
 
 @pytest.mark.parametrize("form", FORMS)
+@pytest.mark.quick(1)
 def test_half_types_are_summed_in_float32(form) -> None:
     basis, _ = case("sequence")
     apply, shapes = FORMS[form]

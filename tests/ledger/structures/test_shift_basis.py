@@ -35,7 +35,7 @@ def by_definition(grid, shifts, stride, padding):
     )
 
 
-@pytest.mark.quick(3)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("case", CASES)
 def test_matrices_are_their_definition(case):
     grid, shifts, stride, padding = CASES[case]

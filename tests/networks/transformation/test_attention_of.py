@@ -109,7 +109,7 @@ def counted(images):
     return convolve(images, lax.while_loop(lambda c: c[0] < steps, body, (0, KERNEL))[1])
 
 
-@pytest.mark.quick(3)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("function", "axes"),
     [
@@ -132,6 +132,7 @@ def test_layers_of_loops_are_those_of_their_steps(function, axes):
         np.testing.assert_allclose(apply(layers, images), expected, rtol=0, atol=bound)
 
 
+@pytest.mark.slow
 def test_each_layer_is_used_and_has_a_gradient(converted):
     layers, apply, _ = converted
     outputs = jax.jit(lambda layers: apply(layers, IMAGES))
@@ -407,6 +408,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.quick(5)
 def test_other_convolutions_than_on_the_example_are_refused(name):
     function, message = OTHERS[name]
     layers, apply, _ = attention_of(function, IMAGES)
@@ -446,6 +448,7 @@ def test_the_limit_form_has_layers_and_no_bound():
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.quick(1)
 def test_more_terms_than_a_dtype_has_bits_for(dtype):
     images = integers(1, 6, 6, 256, dtype=dtype) / 4
     kernel = integers(3, 3, 256, 2, seed=1).astype(dtype) / 64

@@ -21,7 +21,7 @@ def only_convolution(function, *args):
     return Convolution.of(equation)
 
 
-@pytest.mark.quick(4)
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     "options",
     [

@@ -96,7 +96,7 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.quick(12)
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_differences_are_within_bounds_that_say_something(name):
     options = {"pointwise": "keep"} if name == "kept" else {}

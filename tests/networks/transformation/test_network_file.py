@@ -119,6 +119,7 @@ def test_a_name_may_stand_below_another() -> None:
         (lambda images: 2 if images.shape[0] % 2 == 0 else 1, 1),
     ],
 )
+@pytest.mark.quick(1)
 def test_a_function_that_needs_its_number_of_images_is_written_for_it(factor, count) -> None:
     def asking(images):
         return convolve(images, STEM) * factor(images)

@@ -71,6 +71,7 @@ def assert_explained(equation, pairs):
 
 
 @pytest.mark.parametrize("name", UNARY)
+@pytest.mark.quick(13)
 def test_primitives_of_one_operand(name):
     equation = only(UNARY[name], LEFT)
     assert equation.primitive.name == name

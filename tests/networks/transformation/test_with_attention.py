@@ -73,7 +73,7 @@ def assert_close(result, expected):
         np.testing.assert_allclose(one, other, rtol=0, atol=CLOSE * float(abs(other).max()))
 
 
-@pytest.mark.quick(8)
+@pytest.mark.quick(3)
 @pytest.mark.parametrize(
     ("name", "backend"),
     [*((name, "auto") for name in FUNCTIONS), ("nested", "dense"), ("computed kernel", "dense")],
@@ -270,6 +270,7 @@ def test_functions_that_cannot_be_traced_are_refused():
 
 @pytest.mark.parametrize("order", [("NHWC", "HWIO", "NHWC"), ("NCHW", "OIHW", "NCHW")])
 @pytest.mark.parametrize("groups", [1, 2, 4])
+@pytest.mark.quick(2)
 def test_the_program_computes_no_more_than_that_of_the_convolution(order, groups):
     axes, shape = (0, 2, 3, 1), (3, 3, 4 // groups, 8)
     images, kernel = jnp.ones((2, 9, 8, 4)), jnp.ones(shape)

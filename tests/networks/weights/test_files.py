@@ -159,6 +159,7 @@ def test_an_archive_gives_no_more_than_it_claims():
 
 @pytest.mark.filterwarnings("ignore")  # of what the changed text of a header would mean
 @pytest.mark.parametrize("good", [GOOD_NPY, GOOD_NPZ], ids=["npy", "npz"])
+@pytest.mark.quick(1)
 def test_every_changed_byte_is_read_or_refused(good):
     """Headers are parsed as Python, directories of archives by zipfile: both raise anything."""
     for index in range(len(good)):

@@ -408,6 +408,7 @@ OLD = Path(__file__).parent / "old"  # written before its fields had their names
 
 
 @pytest.mark.parametrize("name", ["layer", "two_layers"])
+@pytest.mark.quick(1)
 def test_a_file_of_before_is_read_and_written_as_before(name, tmp_path):
     path, again = OLD / f"{name}.safetensors", tmp_path / "again.safetensors"
     layer = ca.load_layer(path)

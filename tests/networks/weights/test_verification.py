@@ -99,6 +99,7 @@ def test_rounding_accounts_for_the_mean_of_taps_and_for_the_bound_of_exact_heads
     assert rounding_tolerance(layer, KERNEL, (5,)) == pytest.approx(expected, rel=RELATIVE, abs=0)
 
 
+@pytest.mark.slow
 def test_where_no_tolerance_is_derived() -> None:
     scalar = ca.conv_to_attention(KERNEL, encoding="scalar", form="limit")
     with pytest.raises(ValueError, match="the limit form of a scalar encoding"):
@@ -148,6 +149,7 @@ def sparse(size: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("options", [{}, {"encoding": "quadratic"}, {"patch_size": 2}])
+@pytest.mark.quick(1)
 def test_heads_that_look_beyond_the_kernel_show_on_a_large_image(options) -> None:
     """On the smallest image of a 3 × 3 kernel they see zeros alone."""
     layer = ca.conv_to_attention(sparse(11), form="limit", **options)
@@ -158,7 +160,7 @@ def test_heads_that_look_beyond_the_kernel_show_on_a_large_image(options) -> Non
     assert on_large_image(layer, sparse(11), sides).distance == 0
 
 
-@pytest.mark.quick(3)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     "options",
     [
@@ -179,6 +181,7 @@ def test_on_a_large_image_a_layer_is_its_convolution_up_to_rounding(options) -> 
 
 
 @pytest.mark.parametrize("patch", [1, 4])
+@pytest.mark.quick(1)
 def test_the_uniform_part_is_seen_at_every_patch_size(patch) -> None:
     kernel = np.random.default_rng(0).normal(size=(3, 3, 1, 1)).astype(np.float32)
     layer = ca.conv_to_attention(kernel, form="limit", sharpness=16.0, patch_size=patch)

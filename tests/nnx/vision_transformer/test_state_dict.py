@@ -31,6 +31,7 @@ def random_like(arrays):
 
 
 @pytest.mark.parametrize("options", [{}, {"pooling": "class"}, {"position": "rotary"}], ids=str)
+@pytest.mark.quick(1)
 def test_there_and_back(options):
     model, other = model_of(**options), model_of(1, **options)
     arrays = random_like(state_dict(model))
@@ -101,12 +102,14 @@ def test_logits_are_those_of_timm(position):
     ],
     ids=["relative", "identity", "convolution"],
 )
+@pytest.mark.quick(1)
 def test_models_that_timm_does_not_have(options):
     with pytest.raises(ValueError, match="as timm's vision transformers have"):
         state_dict(model_of(**options))
 
 
 @pytest.mark.parametrize("columns_first", [False, True], ids=["its own", "others"])
+@pytest.mark.quick(1)
 def test_a_model_with_rotary_positions_starts_as_convolutions(columns_first):
     """Its mixing of tokens, with the nearest token outside the grid; not by other frequencies."""
     model, rotary = model_of(position="rotary", head_width=8), Rotary.axial(8)

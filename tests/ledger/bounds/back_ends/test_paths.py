@@ -55,6 +55,7 @@ def test_a_gain_adds_its_error_to_all_relative_ones():
     assert (result.score, result.score_terms) == (close(gamma(16, unit)), 16)
 
 
+@pytest.mark.slow
 def test_weights_are_off_by_scores_rounding_and_underflow():
     """A(e^λ - 1), twice that of the background beside it, and what underflow adds to each."""
     scores, off = [0.5, -1.0, 0.25], [0.01, 0.04, 0.02]

@@ -184,6 +184,7 @@ def test_the_majorant_of_a_leaky_bias_passes_back_the_magnitude_of_its_derivativ
     assert float(back.uniform_weight) == pytest.approx(5 * 64 / 36 * 6.5, rel=RELATIVE)
 
 
+@pytest.mark.slow
 def test_the_score_of_a_shift_without_an_entry_is_one_for_each_head():
     """Farther than any offset on every axis; encodings without entries have no such shift."""
     offsets = ((-2, 1), (1, 0))
@@ -201,6 +202,7 @@ def test_the_score_of_a_shift_without_an_entry_is_one_for_each_head():
     assert score_majorant(plain, grid, keys).background is None
 
 
+@pytest.mark.slow
 def test_content_adds_to_the_majorant_of_positions():
     """(|x_q||Q| + |a|)(|x_k||K| + |c|), beside |b| at the offset."""
     maps, biases = (jnp.full((2, 1, 1), n) for n in (-2.0, 3.0)), ([[-1.0]] * 2, [[0.5]] * 2)
