@@ -153,6 +153,7 @@ def test_the_error_is_the_dense_one_and_no_simpler_layer_is_nearer(entries, head
 @pytest.mark.parametrize(
     ("heads", "reached"), [(1, 66.84), (2, 42.31), (4, 16.92)]
 )  # the bounds are 63.55, 40.86 and 16.72; one-hot heads have 98.9, 63.6 and 27.3
+@pytest.mark.quick(1)
 def test_factors_come_nearer_than_singular_vectors(heads, reached):
     kernel = np.random.default_rng(0).normal(size=(3, 3, 3, 4))
     approximation = approximate_conv(jnp.asarray(kernel), heads)

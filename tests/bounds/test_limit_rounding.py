@@ -109,6 +109,7 @@ def test_the_bound_of_scalar_heads_is_that_of_the_formula(padding):
     np.testing.assert_allclose(bound, expected, rtol=RELATIVE)
 
 
+@pytest.mark.slow
 def test_fewer_nonzero_weights_than_offsets_are_as_good():
     """Where powers underflow a row has one weight, and all of its others are exactly zero."""
     kernel = jnp.array([-2.0, 5.0], jnp.float32).reshape(2, 1, 1)
@@ -120,6 +121,7 @@ def test_fewer_nonzero_weights_than_offsets_are_as_good():
     assert (limit_rounding_bound(layer, jnp.ones((1, 4, 1)), kernel, None) > 0).all()
 
 
+@pytest.mark.slow
 def test_a_weight_that_is_no_number_is_refused():
     """The softmax of a single key is one, or nothing at all."""
     kernel = jnp.ones((1, 1, 1), jnp.float32)

@@ -92,6 +92,7 @@ def test_weights_that_are_off_by_more_are_caught(encoding, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.quick(1)
 def test_a_leak_that_is_off_is_caught(dtype):
     case = make_case(BUCKETS[1], 2, dtype)
     images, kernel, bias = case.cast()

@@ -39,6 +39,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_network_is_written_with_the_constructors_arguments(folder, convattn_command):
     words = ("--images", "images.npy", "--patch-size", 2, "--json", "out.json")
     done = convattn_command("compile", "own.py:network", *words)
@@ -133,6 +134,7 @@ def test_wrong_use_is_refused(name, folder, convattn_command):
     assert sorted(path.name for path in folder.iterdir() if path.suffix) == before
 
 
+@pytest.mark.slow
 def test_the_suite_is_written_and_compared_with_the_recorded_digests(
     folder, convattn_command, monkeypatch
 ):

@@ -75,6 +75,7 @@ def test_a_padding_is_converted(convattn_command, weights, tmp_path, words, padd
     np.testing.assert_allclose(convattn.apply_attention(layer, images), expected, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_causal_mask_is_converted(convattn_command, tmp_path):
     source, target = tmp_path / "taps.safetensors", tmp_path / "attention.npz"
     save(source, {"kernel": np.ascontiguousarray(KERNEL[:, 0])})
@@ -97,7 +98,6 @@ def test_what_is_no_padding_is_refused(convattn_command, weights):
         assert message in " ".join(done.err.split())
 
 
-@pytest.mark.slow
 def test_there_and_back(convattn_command, weights, tmp_path):
     attention, figures = tmp_path / "attention.npz", tmp_path / "figures.json"
     words = ("--layer", "stem.conv", "--patch-size", 2, "-o", attention, "--json", figures)

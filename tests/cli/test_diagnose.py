@@ -44,6 +44,7 @@ def test_numbers_tables_and_pictures(net, tmp_path, convattn_command):
     assert "Names: timm" in done.out
 
 
+@pytest.mark.slow
 def test_layers_keep_their_numbers(net, tmp_path, convattn_command):
     size = ("--image-size", 8, 12)
     done = convattn_command(
@@ -154,6 +155,7 @@ def test_wrong_use_exits_2_and_leaves_nothing(name, net, tmp_path, convattn_comm
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+@pytest.mark.slow
 def test_nothing_is_written_if_drawing_fails(net, tmp_path, convattn_command, monkeypatch):
     from convattn.diagnosis import picture
 

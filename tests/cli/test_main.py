@@ -169,6 +169,7 @@ def test_a_full_disk_is_wrong_use_and_no_defect(tmp_path):
 
 
 @pytest.mark.parametrize("closed", ["1>&-", "1>&- 2>&-"])
+@pytest.mark.quick(1)
 def test_closed_outputs_are_no_failure(tmp_path, closed):
     words = ["sh", "-c", f'"$@" {closed}', "sh", *ledger_of_one(tmp_path)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)

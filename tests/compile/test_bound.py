@@ -70,6 +70,7 @@ def stripes(first):
 
 
 @pytest.mark.parametrize(("size", "for_training"), [(100.0, True), (1e7, False)])
+@pytest.mark.quick(1)
 def test_the_norm_is_that_of_tokens_between_the_points_of_a_lattice_too(size, for_training):
     function = one_tap(size)
     first, second = (

@@ -84,6 +84,7 @@ def test_it_is_no_less_than_the_bound_of_a_run(compiled, bound):
     assert (smaller.transformer <= 20 * report.bound.total.max()).all()
 
 
+@pytest.mark.slow
 def test_float64_has_a_smaller_bound(bound):
     with jax.enable_x64(True):
         wide = to_vision_transformer(network, jnp.asarray(MIDDLE[None], "float64"), dtype="float64")

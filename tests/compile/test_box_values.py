@@ -57,6 +57,7 @@ def test_a_point_has_a_point_as_its_interval():
 
 
 @pytest.mark.parametrize("function", [network, bent])
+@pytest.mark.quick(1)
 def test_float32_is_within_its_error_which_is_not_far(function):
     images, box = drawn(), BoxValues(read(function), LOWER, UPPER)
     apart = np.abs(np.asarray(function(images), np.float64) - evaluate(box.network, images)).max(0)

@@ -57,6 +57,7 @@ def test_logits_are_those_of_the_network_within_the_derived_bound(name):
         assert {array.dtype for array in compiled.arrays.values()} == {np.dtype(dtype)}
 
 
+@pytest.mark.slow
 def test_heads_and_their_width_are_those_that_are_asked_for():
     compiled = to_vision_transformer(networks.wide, images((6, 6)), num_heads=9, head_dim=10)
     assert (compiled.plan.num_heads, compiled.plan.head_dim) == (9, 10)
@@ -65,6 +66,7 @@ def test_heads_and_their_width_are_those_that_are_asked_for():
     assert compiled.report.within
 
 
+@pytest.mark.slow
 def test_images_of_another_seed_and_channels_first():
     first = jnp.moveaxis(images((8, 10)), -1, 1)
     compiled = to_vision_transformer(networks.channels_first, first, dtype="float64")
@@ -126,6 +128,7 @@ def test_an_error_in_the_parameters_is_outside_the_bound(change):
     assert not wrong(change).within
 
 
+@pytest.mark.slow
 def test_64_bit_types_are_not_needed():
     with jax.enable_x64(False):
         compiled = to_vision_transformer(networks.wide, images((6, 6), np.float32), num_heads=9)
@@ -248,6 +251,7 @@ def test_values_whose_squares_overflow_are_refused(factor, message):
 
 
 @pytest.mark.parametrize(("dtype", "limit"), [("float64", 1e-12), ("float32", 5e-6)])
+@pytest.mark.quick(1)
 def test_images_of_any_size_are_as_exact(dtype, limit):
     for scale in (1e-10, 1e5):
 
@@ -284,6 +288,7 @@ def test_positions_that_float32_does_not_tell_apart():
     assert to_vision_transformer(function, row, dtype="float64").report.passed
 
 
+@pytest.mark.slow
 def test_images_of_float32_are_widened():
     compiled = to_vision_transformer(networks.wide, images((6, 6), np.float32), dtype="float64")
     assert compiled.report.passed

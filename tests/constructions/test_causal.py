@@ -129,6 +129,7 @@ def trained(seed):
     return AttentionLayer(encoding, None, output, **sizes, padding=layer.padding, causal=True)
 
 
+@pytest.mark.slow
 def test_any_table_is_attention_to_the_visible_keys_in_every_back_end():
     layer, images = trained(0), np.random.default_rng(1).normal(size=(2, 9, 2))
     keys = np.pad(images, [(0, 0), (4, 0), (0, 0)])

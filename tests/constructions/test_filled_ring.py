@@ -72,6 +72,7 @@ def test_one_layer_is_the_convolution_at_every_size(bucket, padding, rows, seed)
 
 
 @pytest.mark.parametrize(("padding", "patch"), [("SAME", 1), ("SAME", 2), ("REFLECT", 3)])
+@pytest.mark.quick(1)
 def test_even_kernels_with_dilation(padding, patch):
     """torch's padding="same": ⌊d(K-1)/2⌋ before; loops are in the tests of the operators."""
     kernel = jnp.arange(24.0).reshape(2, 4, 1, 3) - 10
@@ -99,7 +100,7 @@ def test_at_finite_parameters_it_is_within_the_derived_bound(padding):
     assert (np.abs(outputs - np.roll(expected, 1, axis=2)) > bound).any()
 
 
-@pytest.mark.quick(6)
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("backend", [name for name in BACK_ENDS if name != "windowed"])
 @pytest.mark.parametrize("encoding", ["bias", "quadratic", "scalar"])
 def test_every_back_end_that_serves_gives_it(encoding, backend):
@@ -146,6 +147,7 @@ def test_the_maps_are_those_of_the_tokens_that_are_asked():
         (3, {"padding": "VALID", "stride": 3}),
     ],
 )
+@pytest.mark.quick(3)
 def test_what_the_heads_look_at_are_the_pixels_that_an_output_reads(size, options):
     """Pixel p is key before + p; output i is query stride·i, and reads where its slope is not 0."""
     kernel = jnp.ones((size, 1, 1))

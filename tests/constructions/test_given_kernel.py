@@ -138,6 +138,7 @@ def test_the_fewest_heads_of_a_kernel_are_the_convolution(options, heads):
 
 
 @pytest.mark.parametrize("padding", ["EDGE", "MEAN"])
+@pytest.mark.quick(1)
 def test_on_a_filled_ring_they_are_within_their_bound(padding):
     images = np.random.default_rng(0).integers(0, 9, (1, 5, 6, 1)).astype(np.float32)
     layer = conv_to_attention(SOBEL, num_heads="min", padding=padding)

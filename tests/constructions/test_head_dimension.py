@@ -72,6 +72,7 @@ def test_maps_that_are_zero_need_no_head():
     assert (value.shape, output.shape) == ((0, 3, 5), (0, 5, 4))
 
 
+@pytest.mark.slow
 def test_entries_are_counted_before_they_are_made():
     """Five coordinates fit into one head of 2²⁷, of (5 + 5)·2²⁷ entries."""
     with pytest.raises(ValueError, match="maps of 1 heads of dimension 134217728 would hold 1,3"):

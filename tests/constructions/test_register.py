@@ -56,6 +56,7 @@ def test_the_limit_scores_are_half_way():
     (BiasEncoding(jnp.array([[3.0], [8.0]]), None, ((1, -2),)), True),
     (QuadraticEncoding(jnp.array([0.5, 2.0]), jnp.array([[0.0, 1.0], [-2.0, 0.0]])), False),
 ])  # fmt: skip
+@pytest.mark.quick(1)
 def test_the_weights_are_those_of_one_more_key(encoding, per_token):
     """Against NumPy: exp and log 8 roundings each, a sum of 13, a quotient, in both."""
     grid, register = TokenGrid((3, 4), ((0, 0), (0, 0))), Register(jnp.array([0.5, 2]), per_token)
@@ -154,6 +155,7 @@ def test_a_value_bias_must_not_reach_the_register():
     assert_equal(shifted, exact_convolution(IMAGES + 7, KERNEL))
 
 
+@pytest.mark.slow
 def test_gradients_and_vmap():
     """Those of the two back ends agree with each other, and vmap with the batch, in float64."""
     layer, images = converted(KERNEL.astype(float), border="register"), IMAGES * 1.0

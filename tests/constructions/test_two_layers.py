@@ -91,6 +91,7 @@ def test_the_gain_depends_on_the_image_and_on_nothing_else():
     assert error.max() > two_layers_bound(layers, images).max()
 
 
+@pytest.mark.slow
 def test_one_program_and_its_gradient():
     kernel, _, images = operands((3, 3), 1, (4, 5))
 

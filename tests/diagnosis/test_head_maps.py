@@ -144,6 +144,7 @@ def test_an_attention_conv_is_a_layer():
 
 
 @pytest.mark.parametrize("query", [4, (4,), None])
+@pytest.mark.quick(1)
 def test_a_layer_of_sequences_is_drawn_in_one_row(query):
     layer = ca.conv_to_attention(np.ones((3, 1, 1), np.float32), form="limit")
     figure = ca.plot_heads(layer, query, image_size=9)
@@ -156,6 +157,7 @@ def test_a_layer_of_sequences_is_drawn_in_one_row(query):
         ca.plot_heads(layer, query)
 
 
+@pytest.mark.slow
 def test_a_causal_layer_is_drawn_where_it_reads():
     """Output 5 reads the elements 3, 4 and 5."""
     layer = ca.conv_to_attention(np.ones((3, 1, 1)), form="limit", padding="CAUSAL")

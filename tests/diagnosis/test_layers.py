@@ -21,6 +21,7 @@ from convattn.networks.weights.files import WeightsFile
 SIZE = (5, 6)
 
 
+@pytest.mark.slow
 def test_the_keys_of_the_grid_come_last_and_the_ring_before():
     kernel = np.random.default_rng(0).integers(-3, 4, (3, 3, 1, 2)).astype(float)
     layer = ca.conv_to_attention(kernel, form="limit")
@@ -52,6 +53,7 @@ def test_a_register_stands_before_the_keys_of_the_grid():
 
 
 @pytest.mark.parametrize("encoding", ["bias", "scalar"])
+@pytest.mark.quick(1)
 def test_attention_and_maps_make_the_layer(encoding):
     """Also where the value maps depend on the number of keys."""
     kernel = np.random.default_rng(0).integers(-3, 4, (3, 1, 2, 3)).astype(float)

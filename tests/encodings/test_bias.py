@@ -85,6 +85,7 @@ def test_softmax_is_the_one_hot_row_and_the_uniform_row_mixed_by_the_leak(
     assert_within(weights, expected, (factor - 1 + roundoff("float64")) * expected)
 
 
+@pytest.mark.slow
 def test_the_bound_tells_a_leak_from_its_neighbour():
     """A leak that is off by one part in a thousand is out of the bound."""
     grid = GRIDS[3]

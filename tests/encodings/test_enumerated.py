@@ -44,6 +44,7 @@ def test_scores_are_minus_alpha_times_the_squared_difference_of_the_numbers(grid
 
 
 @given(st.sampled_from(GRIDS), st.integers(-4, 10))
+@pytest.mark.slow
 def test_two_features_give_the_same_scores_up_to_a_constant(grid, power):
     """r_δ = (n, n²) and v = α(2n_h, -1): v·r_δ = -α(n - n_h)² + α n_h²."""
     alpha = 2.0**power

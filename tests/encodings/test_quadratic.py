@@ -33,6 +33,7 @@ def test_scores_are_minus_alpha_times_the_squared_distance(grid, seed):
 
 
 @given(st.sampled_from(GRIDS), seeds())
+@pytest.mark.slow
 def test_printed_form_is_the_centred_one_plus_alpha_times_the_squared_centre(grid, seed):
     alpha, centers = parameters(grid, seed)
     shifts = grid.shifts

@@ -22,6 +22,7 @@ def parameters(seed):
 
 
 @given(st.sampled_from(GRIDS), seeds())
+@pytest.mark.slow
 def test_scores_are_the_query_with_the_mapped_vector_of_the_shift(grid, seed):
     generator, query, position_key = parameters(seed)
     table = small_integers(generator, *(2 * n - 1 for n in grid.keys), POSITION_FEATURES)

@@ -66,6 +66,7 @@ def test_any_two_of_two_to_the_n_tokens_differ_by_half_a_turn_in_some_pair():
         assert (turned == 2 ** np.arange(pairs)).any(axis=1).all()
 
 
+@pytest.mark.slow
 def test_shifts_beyond_those_that_are_told_apart_are_refused():
     encoding = rotary_heads(axial_turns(2, 2), [(0, 0)], 1.0, (3, 1))
     encoding.positional_scores(TokenGrid((4, 2), ((0, 0), (0, 0))))

@@ -36,6 +36,7 @@ def test_options_reach_the_settings_and_quick_gives_way_to_them() -> None:
     assert (limits.memory_limit, limits.back_ends) == (2 * GIB, ("dense", "auto"))
 
 
+@pytest.mark.slow
 def test_everybody_competes_on_the_quadratic_encoding() -> None:
     names = {column.name for column in CASES["quadratic"].implementations(4, 3, TINY)}
     assert names - {"torch"} == {

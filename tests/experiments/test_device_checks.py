@@ -40,6 +40,7 @@ def test_a_product_with_fewer_bits_is_found() -> None:
     assert check_products([measure_dot(np.matmul, "HIGHEST")]).passed
 
 
+@pytest.mark.slow
 def test_every_back_end_is_checked() -> None:
     assert {name for case in CASES for name in serving(make_layer(case, "float32", 1))} == {
         *BACK_ENDS

@@ -61,6 +61,7 @@ def test_a_converted_layer_is_the_convolution(case, encoding):
 
 
 @pytest.mark.parametrize("bucket", CONVERSION_BUCKETS[:2])
+@pytest.mark.quick(1)
 def test_another_kernel_is_noticed(bucket):
     case = make_case(bucket, 1)
     images, kernel, bias = case.cast()
@@ -194,6 +195,7 @@ def test_a_pixel_that_is_not_finite_is_never_hidden(backend, encoding, exact, pi
     assert_equal(~np.isfinite(out), lost if backend == "windowed" else np.ones_like(lost))
 
 
+@pytest.mark.slow
 def test_gradients_of_a_one_hot_layer_are_those_of_the_convolution():
     """The weights are zero and one, so everything is a sum of integers; ⟨∇_O, O⟩ = ⟨V, Y - b⟩."""
     case = make_case(CONVERSION_BUCKETS[6], 8, "float64")

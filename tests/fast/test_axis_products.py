@@ -108,6 +108,7 @@ def test_what_is_kept_for_the_derivative(name):
 
 
 @pytest.mark.parametrize(("bytes_at_once", "images"), [(1, 1), (768, 2), (10**9, 6)])
+@pytest.mark.quick(1)
 def test_the_images_that_are_taken_together_do_not_matter(bytes_at_once, images, monkeypatch):
     monkeypatch.setattr(axis_mixing, "CHUNK_BYTES", bytes_at_once)
     assert chunk_size(6, 4 * 6 * 2 * 8) == images

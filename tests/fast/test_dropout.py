@@ -80,6 +80,7 @@ def test_images_heads_queries_and_keys_draw_apart(axis):
     assert (scales[0] != scales[1]).any()
 
 
+@pytest.mark.slow
 def test_some_pairs_draw_what_they_draw_among_all():
     queries, keys = np.array([[4], [0]]), np.array([[6, 2, 2], [1, 0, 3]])
     dropout = Dropout(0.5, jax.random.key(0))
@@ -96,6 +97,7 @@ def test_the_others_refuse_by_name(name):
 
 
 @pytest.mark.parametrize("name", SERVING)
+@pytest.mark.quick(2)
 def test_the_rate_zero_is_no_dropout_to_the_last_bit(name):
     plain = weights_as_output(name, None, None)
     assert_equal(weights_as_output(name, 0.0, jax.random.key(7)), plain)

@@ -200,6 +200,7 @@ def test_values_and_all_gradients_are_those_of_dense(
 
 @pytest.mark.parametrize("border", ["zeros", "none"])
 @pytest.mark.parametrize("stride", [2, 3])
+@pytest.mark.quick(2)
 def test_queries_that_the_stride_leaves_out_are_not_computed(stride: int, border: str) -> None:
     """No value of the program has as many numbers as the result at stride 1."""
     layer = ca.conv_to_attention(

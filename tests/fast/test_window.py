@@ -68,6 +68,7 @@ def assert_close_bound(bound, encoding, grid: TokenGrid, windows, working: str) 
     assert_equal(bound == 0, [window_mask(grid, window).all() for window in windows])
 
 
+@pytest.mark.slow
 def test_the_bound_of_a_larger_window_does_not_hold_for_a_smaller_one():
     grid = TokenGrid((6, 5), ((1, 0), (0, 2)))
     encoding = gaussians(1, 2, reach=1)

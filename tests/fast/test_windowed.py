@@ -208,6 +208,7 @@ def test_one_hot_heads_are_exact_on_integer_images(implicit_promotion):
         check_one_hot_heads(BUCKETS[4], "uint8", "default", seed)
 
 
+@pytest.mark.slow
 def test_another_window_is_noticed():
     bucket = BUCKETS[2]
     generator = np.random.default_rng(0)
@@ -386,6 +387,7 @@ def test_dropout_has_the_zeros_of_the_dense_back_end():
     assert_within(apply(key, windows=windows), definition(layer, images, windows, scale), bound)
 
 
+@pytest.mark.slow
 def test_no_array_is_as_large_as_queries_times_keys():
     encoding = QuadraticEncoding(jnp.ones(1), jnp.zeros((1, 2)))
     layer = AttentionLayer(encoding, None, jnp.ones((1, 2, 2)))

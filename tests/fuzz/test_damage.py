@@ -42,7 +42,7 @@ def drawn(seeds: list[bytes], folder: bool = False) -> list[bytes]:
     return contents
 
 
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(("sees", "how"), STRUCTURES, ids=[how.__name__ for _, how in STRUCTURES])
 def test_a_structure_is_changed_and_mostly_kept(sees, how) -> None:
     """A change that only ever broke the structure would never come past its first check."""
@@ -53,6 +53,7 @@ def test_a_structure_is_changed_and_mostly_kept(sees, how) -> None:
     assert sum(map(sees, contents)) > 40
 
 
+@pytest.mark.slow
 def test_an_archive_that_stands_for_a_folder_stays_whole() -> None:
     for content in drawn([npz_seeds()[0]], folder=True):
         with zipfile.ZipFile(io.BytesIO(content)) as archive:

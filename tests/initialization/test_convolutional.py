@@ -96,6 +96,7 @@ def test_the_enclosure_is_not_far_from_what_is_seen():
 
 
 @pytest.mark.parametrize("part", ["pos_embed", "blocks.0.attn.qkv.weight"])
+@pytest.mark.quick(1)
 def test_parameters_that_were_changed_leak_more(part):
     """What the property test would not see if it looked at nothing."""
     start = convolutional(usual_parameters(grid=GRID), **HEADS)
@@ -187,6 +188,7 @@ def test_drawn_offsets_are_different_and_follow_the_seed():
     assert start.layers[0].heads == 11  # 52 channels in blocks of 5: the twelfth has none
 
 
+@pytest.mark.slow
 def test_names_of_hugging_face():
     usual = hugging_face(usual_parameters(grid=GRID))
     start = convolutional(usual, **HEADS)
@@ -316,6 +318,7 @@ def test_the_parameters_that_are_returned_are_copies():
 
 
 @pytest.mark.parametrize("size", [3, 5])
+@pytest.mark.quick(1)
 def test_the_usual_norm_of_positions_serves_every_layer_at_an_edge(size):
     alone = usual_parameters(grid=(6, 6), before=())
     how = {"heads": 4, "image_range": RANGE, "kernel_size": size}

@@ -149,6 +149,7 @@ def test_networks_that_turn_otherwise_leak_more(changed):
 
 
 @pytest.mark.parametrize("part", ["cls_token", "blocks.0.attn.qkv.weight"])
+@pytest.mark.quick(1)
 def test_a_class_token_like_the_others_is_looked_at(part):
     """What tells it apart, planted as zero."""
     start = convolutional(parameters(), **OPTIONS)

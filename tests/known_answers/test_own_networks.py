@@ -191,6 +191,7 @@ def test_heads_attend_as_is_said_of_them(case) -> None:
     assert kinds & {"mean", "point"}
 
 
+@pytest.mark.slow
 def test_a_value_that_nothing_reads_has_no_tokens() -> None:
     def function(images):
         return images.mean((1, 2)) + 0 * jax.nn.relu(images - 0.5).mean((1, 2))

@@ -54,6 +54,7 @@ def test_another_state_of_sources_settings_or_environment_has_another_journal(pl
 
 
 @pytest.mark.parametrize("name", ["a.py", "new.py"])
+@pytest.mark.quick(1)
 def test_nothing_is_kept_after_a_file_was_written_even_if_it_is_put_back(place, name):
     """A worker may have loaded it in between, and may keep it loaded."""
     journal = Journal.of((place,), 0)

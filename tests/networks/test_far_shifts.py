@@ -67,6 +67,7 @@ def test_what_stands_beyond_an_image(encoding, side, monkeypatch):
     assert beyond_image(layer_of(encoding), (side + 1,)).distance == 0
 
 
+@pytest.mark.slow
 def test_weights_that_are_a_product_over_the_axes_are_summed_as_all():
     """The same scores of images, as rotary positions along axes and of any direction."""
     turns = jnp.array([[0.125], [0.25]]), jnp.array([[0.0625], [0.125]])

@@ -207,6 +207,7 @@ def test_the_kind_and_the_dtype_of_a_parameter_are_kept(implicit_promotion):
         ("bfloat16", "bfloat16", "bfloat16", 256),
     ],
 )
+@pytest.mark.quick(2)
 def test_without_a_dtype_it_computes_in_what_inputs_and_parameters_promote_to(
     inputs, kernel, bias, expected, implicit_promotion
 ):

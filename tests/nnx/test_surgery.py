@@ -210,6 +210,7 @@ class Scaled(nnx.Module):
         lambda x: np.bool_(jnp.abs(x).max() > 1.5 * jnp.abs(CONV(LINE)).max()),
     ],
 )
+@pytest.mark.quick(1)
 def test_imaginary_parts_and_single_numbers_count(as_output):
     class Other(Scaled):
         def __call__(self, images):
@@ -360,6 +361,7 @@ def stacked(axis, bias=True, **metadata):
     return build(nnx.Rngs(0))
 
 
+@pytest.mark.slow
 def test_the_axis_that_layers_are_stacked_on_is_not_guessed():
     assert AttentionConv.from_conv(stacked(0)).output[...].shape == (3, 4, 2, 2)
     named = stacked(0, bias=False, stack_axis=0)
@@ -556,6 +558,7 @@ def test_a_function_that_was_compiled_ahead_of_time_is_named():
     assert "what may hold convolutions: " + report.left[0] in str(report)
 
 
+@pytest.mark.slow
 def test_convolutions_that_functions_hold_are_counted_in_training_too():
     """Batch statistics and random streams change while the model is traced."""
     hidden = nnx.Conv(2, 3, (5,), rngs=nnx.Rngs(0))

@@ -24,6 +24,7 @@ EXP_ULPS = 4
     ("int32", "float32"),
 ])  # fmt: skip
 @given(seed=seeds())
+@pytest.mark.quick(2)
 def test_rows_are_nonnegative_and_sum_to_one(dtype, working, seed):
     """With e_k the computed exponentials and S their rounded sum, Σ fl(e_k/S) = 1 up to γ_(N+2):
     N - 1 additions, a reciprocal, a product, one to spare; the error of exp cancels."""

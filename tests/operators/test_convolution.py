@@ -131,6 +131,7 @@ def test_a_planted_mistake_is_noticed(bucket, dtype):
 
 @pytest.mark.parametrize("bucket", CONVOLUTION_BUCKETS)
 @given(seed=seeds())
+@pytest.mark.quick(3)
 def test_same_is_xlas(bucket, seed):
     case = make_case(bucket, seed, "float32")
     reaches = [d * (k - 1) + 1 for k, d in zip(bucket.kernel_size, bucket.dilation, strict=True)]
@@ -141,6 +142,7 @@ def test_same_is_xlas(bucket, seed):
 @pytest.mark.parametrize("padding", [0, "VALID", 1, 4])
 @pytest.mark.parametrize("bucket", SMALLER)
 @given(seed=seeds())
+@pytest.mark.quick(4)
 def test_an_integer_is_so_many_zeros_on_every_side(padding, bucket, seed):
     case = make_case(bucket, seed, "float32")
     zeros = 0 if padding == "VALID" else padding

@@ -29,6 +29,7 @@ sizes = st.integers(1, 5)
 
 @pytest.mark.parametrize("widths", [((0, 2), (1, 0)), ((5, 7), (4, 0))], ids=str)
 @pytest.mark.parametrize("fill", MODES)
+@pytest.mark.quick(3)
 def test_a_fill_is_numpys(fill, widths):
     """Also further around than the image is long, on sides of one to three pixels."""
     for side in (1, 2, 3):

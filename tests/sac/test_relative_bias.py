@@ -41,6 +41,7 @@ def test_a_leak_sets_the_height_for_the_number_of_keys(uniform_weight, keys) -> 
     assert_equal(scores[~np.eye(keys, dtype=bool)], np.zeros(keys * (keys - 1)))
 
 
+@pytest.mark.slow
 def test_a_leak_counts_the_keys_that_a_query_may_attend_to() -> None:
     position = EvenBias(jnp.ones((1, 1), jnp.float32), 0.5)
     counted = even_bias_scores(position, (3,), (3,), attended=jnp.array([1, 2, 3]))

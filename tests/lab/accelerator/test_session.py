@@ -194,6 +194,7 @@ def test_a_machine_whose_gpu_jax_does_not_know_is_told(tmp_path, monkeypatch):
     assert probe.probed() == ENVIRONMENT
 
 
+@pytest.mark.slow
 def test_jax_that_does_not_start_is_told_in_a_line(monkeypatch):
     monkeypatch.setenv("JAX_PLATFORMS", "nonsense")
     with pytest.raises(UsageError, match="JAX_PLATFORMS=cpu") as caught:

@@ -68,6 +68,7 @@ def test_maps_of_images_are_softmax_of_content_and_position(model, maps) -> None
         assert_within(maps_of_image.reshape(2, 6), weights, gamma(64 * 30, np.float32))
 
 
+@pytest.mark.slow
 def test_a_query_outside_the_image_is_refused(model, stored_run) -> None:
     with pytest.raises(ValueError, match="rows are 0 to 1 and columns 0 to 2"):
         image_maps(model, IMAGES, (2, 0))
@@ -76,6 +77,7 @@ def test_a_query_outside_the_image_is_refused(model, stored_run) -> None:
     assert attended(model.layers[1].attention.layer(), jnp.zeros((1, 2, 3, 4)), QUERY).size == 0
 
 
+@pytest.mark.slow
 def test_the_picture_has_a_map_and_a_query_for_every_head(tmp_path) -> None:
     maps = [np.full((3, 4, 5), 0.05), np.zeros((0, 4, 5)), np.full((2, 4, 5), 0.05)]
     picture = (np.zeros((8, 10, 3), np.uint8), "test image 7: frog")

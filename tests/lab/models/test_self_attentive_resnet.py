@@ -75,6 +75,7 @@ def count(settings: SelfAttentiveResNetSettings, classes: int = 3) -> int:
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "convolution"])
+@pytest.mark.quick(2)
 def test_the_parameters_are_those_of_the_paper(kind):
     settings = KINDS.get(kind, replace(TINY, operator="convolution"))
     model = nnx.eval_shape(lambda: network_of(settings))

@@ -67,6 +67,7 @@ def change_record(folder, step=7, text="{"):
     (folder / str(step) / "record" / "metadata").write_text(text)
 
 
+@pytest.mark.slow
 def test_every_bit_and_the_record_come_back(saved):
     restored = CheckpointStore(saved).restore_newest(state(), set_aside=False)
     assert (restored.step, restored.record["seconds"]) == (7, 7 / 3)
@@ -90,7 +91,7 @@ DAMAGES = {
 }
 
 
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("kind", DAMAGES)
 def test_any_damage_to_any_file_is_harmless_or_noticed(folder, kind):
     """Right bits, or a warning and those of the checkpoint before: never anything else; a reader

@@ -233,6 +233,7 @@ def test_what_is_not_finite_stops_the_run(tmp_path, changes, message):
     assert (again.value.step, str(again.value)) == (first.value.step, str(first.value))
 
 
+@pytest.mark.slow
 def test_snapshots_and_evaluations_are_made_when_they_are_due(tmp_path, expected):
     assert snapshot_epochs(expected[0]) == [0, 1, 2, 3]
     chosen = settings(snapshot_every=2, evaluate_every=2, **SELDOM)

@@ -127,6 +127,7 @@ def test_without_a_bound_nothing_passes() -> None:
     assert "no bound on the logits, for sort" in failure(result, EXACT)
 
 
+@pytest.mark.slow
 def test_another_dtype_is_refused() -> None:
     with pytest.raises(ValueError, match=r"float64.*float32"):
         deviation(network(SETTINGS, "float64"), converted(EXACT), images(), EXACT)

@@ -185,6 +185,7 @@ def test_a_converted_layer_is_the_convolution_of_the_image(kind, size):
         assert_within(result, conv(inputs, kernel[::-1, :, ::-1], bias), 0.01)
 
 
+@pytest.mark.slow
 def test_a_border_without_zeros_is_the_mean_of_all_tokens():
     """L21's own grid, which has no zero tokens: another function at the border, if phase one had
     zeros there, and the same inside."""
@@ -251,6 +252,7 @@ def test_what_learns(conversion, zero, learn):
         assert np.abs(gradient["query"]).max() > 1e-6
 
 
+@pytest.mark.slow
 def test_a_nearly_saturated_softmax_passes_little_back():
     """At M = 40 the table's gradient is at most 2·TV·max|dA| for each query; at ε = 1/2 it is not
     small."""

@@ -134,6 +134,7 @@ def test_the_target_is_inside_with_all_its_nearest_rivals(axes) -> None:
     assert np.count_nonzero(distances == 1) == 2 * axes
 
 
+@pytest.mark.slow
 def test_40_rounds_to_one_in_float32_for_every_practical_number_of_keys() -> None:
     rows = measure_bias_saturation(float_format("float32"))
     assert len({row.logit.one_hot for row in rows}) == 1  # whatever the number of keys
@@ -142,6 +143,7 @@ def test_40_rounds_to_one_in_float32_for_every_practical_number_of_keys() -> Non
         assert row.logit.rounds_to_one < 40
 
 
+@pytest.mark.slow
 def test_40_does_not_in_float64_beyond_27_keys() -> None:
     # Added up first, the N - 1 rivals leave 1 alone as long as (N - 1)·e^-40 ≤ 2^-53.
     assert 26 * math.exp(-40) <= 2.0**-53 < 27 * math.exp(-40)

@@ -60,6 +60,7 @@ def ones_response(kernel, tokens, patch, dilation):
 
 
 @pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.quick(3)
 def test_the_sums_are_the_responses_to_equal_tokens_and_unequal_queries_are_found(sizes):
     kernel_size, tokens, patch, dilation = sizes
     options = {"patch_size": patch, "dilation": dilation}
@@ -71,6 +72,7 @@ def test_the_sums_are_the_responses_to_equal_tokens_and_unequal_queries_are_foun
 
 
 @pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.quick(3)
 def test_exceptions_have_equal_sums_are_independent_and_all(sizes):
     """Their number is the dimension of the null space of T_q - T_q' by floating-point ranks."""
     kernel_size, tokens, patch, dilation = sizes

@@ -195,6 +195,7 @@ def test_the_bases_and_exponents_of_the_scalar_encoding():
 
 
 @pytest.mark.parametrize("target", [(0,), (-3,), (2, -1)])
+@pytest.mark.quick(1)
 def test_an_absolute_form_is_the_squared_distance_but_for_the_query(target):
     """As C20 eq. 3 has it: query map B, key map 1, positions (p, |p|², 1) without content."""
     axes, form = len(target), np.array(absolute_form(target))

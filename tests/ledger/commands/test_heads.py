@@ -129,6 +129,7 @@ def test_a_rejected_certificate_is_not_written(convattn_command, tmp_path, monke
     assert not target.exists()
 
 
+@pytest.mark.slow
 def test_models(convattn_command, tmp_path):
     target = tmp_path / "models.json"
     done = convattn_command("heads", "--models", "--json", target)
@@ -185,6 +186,7 @@ def test_wrong_use_exits_2_with_one_line(convattn_command, tmp_path, monkeypatch
     assert not [*tmp_path.iterdir()]
 
 
+@pytest.mark.slow
 def test_the_closed_forms_start_no_jax():
     """Neither does the computed case with the most columns."""
     code = (

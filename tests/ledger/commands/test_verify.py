@@ -36,6 +36,7 @@ def test_verify_runs_with_jax_in_a_process_of_its_own(proofs, tmp_path):
     assert {*environment} >= {"backend", "device", "default_matmul_precision"}
 
 
+@pytest.mark.slow
 def test_verify_json(convattn_command, proofs, tmp_path):
     absent = evidence("absent('no accelerator')", name="device")
     write(proofs, s__c=claim("S.device", evidence(), absent), s__d="1/0")
@@ -141,6 +142,7 @@ def test_quick_runs_quick_evidence_and_does_not_ask_for_every_level(convattn_com
     assert "no evidence is marked quick" in done.out
 
 
+@pytest.mark.slow
 def test_claims_and_levels_are_chosen(convattn_command, proofs, tmp_path):
     target = tmp_path / "j.json"
     write(proofs, s__x="1/0")

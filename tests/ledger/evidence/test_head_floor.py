@@ -116,6 +116,7 @@ def exact_form(convert):
     ],
     ids=["a head too many", "a floor too high"],
 )
+@pytest.mark.quick(1)
 def test_a_planted_error_is_seen(run, few_images, monkeypatch, module, name, change, message):
     monkeypatch.setattr(module, name, change(getattr(module, name)))
     with pytest.raises(EvidenceFailed, match=message):

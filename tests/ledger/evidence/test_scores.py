@@ -89,6 +89,7 @@ def draw_relative(bucket: TokenBucket, seed: int):
 
 @settings(max_examples=10)
 @given(token_buckets(), seeds())
+@pytest.mark.slow
 def test_the_four_terms_of_eq_8(bucket, seed):
     tokens, query, key, _ = draw(bucket, seed)
     relative, position_key, u, v = draw_relative(bucket, seed + 1)

@@ -45,6 +45,7 @@ def by_definition(matrices, x, theta) -> np.ndarray:
     return np.einsum("bkmn,bmp,kpq->bnq", *parts)
 
 
+@pytest.mark.slow
 def test_three_inputs_and_their_derivative():
     x, keys, queries, mechanism, theta = draw(0)
     layer = lambda x, theta: attention_convolution(x, keys, queries, mechanism, theta)  # noqa: E731

@@ -71,6 +71,7 @@ def within(x, mask, theta, own, other, slope):
 
 
 @pytest.mark.parametrize("slope", [0.2, 0.25])
+@pytest.mark.quick(1)
 def test_it_is_the_layer_of_its_authors(slope):
     x, mask, theta, own, other = draw(0)
     heads = layer_by_loops(x, mask, theta, own, other, slope)

@@ -34,6 +34,7 @@ def test_duplicates_are_summed_zeros_dropped_and_the_dtype_chosen() -> None:
     assert_equal(basis.matrices(), [[[0, 0, 3], [0, 0, 0]]])
 
 
+@pytest.mark.slow
 def test_values_can_be_differentiated() -> None:
     basis = sparse_basis(MATRICES)
     x = jnp.asarray(np.random.default_rng(0).integers(-5, 6, (1, 7, 1)), jnp.float32)

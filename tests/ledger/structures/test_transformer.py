@@ -20,6 +20,7 @@ BATCH, HEADS, TOKENS, FEATURES, WIDTH = 2, 3, 6, 5, 4
 
 @pytest.mark.parametrize("biases", [False, True])
 @pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.quick(2)
 def test_scores_are_bi_affine(biases, scaled):
     """All four terms of eq. 8 with biases, Λ alone without; D = 4, so that √D divides exactly."""
     rng = np.random.default_rng(3)

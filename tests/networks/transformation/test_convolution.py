@@ -40,6 +40,7 @@ def test_strides_dilations_paddings_and_groups_of_the_batch(options):
     assert_attention(lambda images: convolve(images, KERNEL, **options), IMAGES)
 
 
+@pytest.mark.slow
 def test_groups_of_channels_and_one_axis():
     depthwise = integers(3, 3, 1, 8)
     assert_attention(lambda images: convolve(images, depthwise, feature_group_count=4), IMAGES)
@@ -59,6 +60,7 @@ def test_groups_of_channels_and_one_axis():
     kernel=st.permutations("HWIO").filter(lambda axes: axes.index("H") < axes.index("W")),
     outputs=st.permutations("NHWC"),
 )
+@pytest.mark.slow
 def test_every_order_of_axes(images, kernel, outputs):
     numbers = ("".join(images), "".join(kernel), "".join(outputs))
     operands = [
@@ -76,6 +78,7 @@ def test_every_order_of_axes(images, kernel, outputs):
     np.testing.assert_array_equal(convolution.result(convolve(IMAGES, KERNEL)), expected)
 
 
+@pytest.mark.slow
 def test_dtypes_of_operands_and_results_are_kept():
     for dtype in (jnp.float16, jnp.bfloat16, jnp.float32):
         images, kernel = IMAGES.astype(dtype), KERNEL.astype(dtype)

@@ -139,6 +139,7 @@ def test_it_is_batched_and_differentiated_forward(backend):
         ({"border": "register"}, 18),
     ],
 )
+@pytest.mark.quick(2)
 def test_forms_have_their_heads(options, heads):
     assert_close(with_attention(layer, **options)(IMAGES), layer(IMAGES))
     (made,) = attention_of(layer, IMAGES, **options).layers.values()

@@ -141,6 +141,7 @@ def test_the_smallest_image_has_a_pixel_for_every_tap(kernel, patch, stride, dil
 
 
 @pytest.mark.parametrize(("sizes", "first"), [((1, 2), 1), ((2, 2), 2), ((2, 1), None)])
+@pytest.mark.quick(1)
 def test_a_missing_map_is_the_narrower_identity(sizes, first):
     """In front where it is as wide as the token, also if that is as wide as the result."""
     fixed = at_image_size(ca.conv_to_attention(np.ones((1, *sizes)), form="limit"), (2,))
@@ -182,6 +183,7 @@ def smallest_case() -> FixedSizeAttention:
 IMAGES = np.arange(4, dtype=np.float32).reshape(1, 4, 1)
 
 
+@pytest.mark.slow
 def test_every_array_of_torch_has_its_shape():
     arrays, metadata = pack_torch(smallest_case())
     shapes = {name: array.shape for name, array in arrays.items()}
@@ -207,6 +209,7 @@ def test_every_array_of_torch_has_its_shape():
     assert_within(result[0], expected, 1e-5)
 
 
+@pytest.mark.slow
 def test_what_has_no_fixed_size_is_refused(monkeypatch):
     layer = ca.conv_to_attention(np.ones((3, 1, 1), np.float32), patch_size=2)
     with pytest.raises(ValueError, match=r"image_size=\(5,\), but patches of size \(2,\)"):

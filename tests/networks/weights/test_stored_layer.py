@@ -141,6 +141,7 @@ def assert_same_layer(actual: AttentionLayer, expected: AttentionLayer) -> None:
 
 
 @given(layer=layers(), suffix=st.sampled_from([".npz", ".safetensors"]))
+@pytest.mark.slow
 def test_a_layer_is_restored_bit_for_bit(layer, suffix, tmp_path_factory):
     path = tmp_path_factory.mktemp("layers") / f"layer{suffix}"
     ca.save_layer(layer, path)

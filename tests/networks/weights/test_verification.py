@@ -67,6 +67,7 @@ def test_a_bound_that_zeros_would_meet_does_not_pass() -> None:
     assert near.passed
 
 
+@pytest.mark.slow
 def test_the_reference_is_the_convolution_with_the_layer_s_stride_and_ring() -> None:
     layer = ca.conv_to_attention(KERNEL, BIAS, form="limit", stride=2, padding="CIRCULAR")
     case = reference(layer, KERNEL, BIAS, (6,), seed=3)

@@ -44,6 +44,7 @@ def test_a_bias_has_every_token_in_its_gradient(dtype):
 
 
 @pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.quick(1)
 def test_the_map_and_its_three_gradients_are_exact_on_integers(dtype):
     rng = np.random.default_rng(0)
     inputs, kernel, bias, back = (

@@ -42,6 +42,7 @@ def test_the_logits_are_those_of_the_loops(kind):
         assert_within(logits, wrong, CLOSE)
 
 
+@pytest.mark.slow
 def test_the_table_holds_key_minus_query():
     """Planted: the table read backwards, which is that of query minus key."""
     model, inputs = tiny("ring", "float64"), images(dtype="float64")
@@ -74,6 +75,7 @@ def test_every_parameter_matters(kind):
 
 # ---------------------------------------------------------------------- half precision, randomness
 @pytest.mark.parametrize("kind", ["convolution", "ring"])
+@pytest.mark.quick(1)
 def test_half_precision_stays_near_the_loops(kind):
     """bfloat16 has 2⁻⁹: a layer of some tens of roundings, of logits of size one."""
     inputs, model = images(), tiny(kind, "bfloat16", depth=1)
@@ -161,6 +163,7 @@ def test_skipped_images_are_made_up_for():
 
 
 # ---------------------------------------------------------------------- first numbers, refusals
+@pytest.mark.slow
 def test_networks_begin_as_deits_do():
     settings = replace(SETTINGS["class"], width=64, inner=64, heads=4, head_width=16)
     rngs = nnx.Rngs(0)

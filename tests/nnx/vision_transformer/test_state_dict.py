@@ -43,6 +43,7 @@ def test_there_and_back(options):
     assert all(jax.tree.leaves(same)), same  # no parameter is left out
 
 
+@pytest.mark.slow
 def test_parameters_of_64_bits():
     settings = VisionTransformerSettings(**SIZES, **NAMED)
     options = {"classes": 5, "image_size": (8, 12), "rngs": nnx.Rngs(0)}

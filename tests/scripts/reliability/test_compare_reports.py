@@ -55,6 +55,7 @@ def test_times_and_the_environment_may_differ(tmp_path):
     ],
     ids=["failed", "ran", "level", "evidence lost", "claim", "number"],
 )
+@pytest.mark.quick(2)
 def test_what_differs_is_named(tmp_path, report, message, verdicts):
     done = compare(tmp_path, REPORT, report)
     assert done.returncode == 1

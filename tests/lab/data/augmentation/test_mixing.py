@@ -29,6 +29,7 @@ def run(key, images=IMAGES, **alphas):
 @pytest.mark.parametrize(
     "alphas", [BOTH, {"mixup": 0.2, "cutmix": 0.0}, {"mixup": 0.0, "cutmix": 1.0}]
 )
+@pytest.mark.quick(1)
 def test_pictures_and_labels_are_mixed_with_those_at_the_mirrored_place(alphas) -> None:
     """In exact arithmetic, image by image."""
     kinds = set()

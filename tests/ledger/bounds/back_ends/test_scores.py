@@ -152,6 +152,7 @@ MAJORANTS = {  # encoding, shifts, and the majorant of a head at a shift, for se
 
 
 @pytest.mark.parametrize("name", MAJORANTS)
+@pytest.mark.quick(4)
 def test_majorants_are_the_scores_with_every_term_made_positive(name):
     encoding, shifts, majorant = MAJORANTS[name]
     result = jax.jit(lambda encoding: encoding.shift_majorant(shifts, 7))(encoding)
@@ -159,6 +160,7 @@ def test_majorants_are_the_scores_with_every_term_made_positive(name):
     np.testing.assert_allclose(result, expected, rtol=RELATIVE, atol=1e-15)
 
 
+@pytest.mark.slow
 def test_gaussian_majorant_squares_sums_of_magnitudes():
     """½ Σ_i (Σ_j |R_ij||δ_j - Δ_j|)², and R|δ - Δ| times that row for a derivative."""
     centers, root = [[1.0, -2.0], [0.5, 3.0]], [[[1.0, -2.0], [0.0, 4.0]], [[3.0, 0.5], [1.0, 1.0]]]
@@ -177,6 +179,7 @@ def test_gaussian_majorant_squares_sums_of_magnitudes():
         assert slope == sum(rows(h, d)[i] * far(h, d)[j] for d in PLANE.tolist())
 
 
+@pytest.mark.slow
 def test_the_majorant_of_a_leaky_bias_passes_back_the_magnitude_of_its_derivative():
     """d/dε log(1 + N(1/ε - 1)) = -N/ε²/(1 + N(1/ε - 1))."""
     leaky = BiasEncoding(jnp.array(VALUES), jnp.array(0.125), OFFSETS)
@@ -271,6 +274,7 @@ def test_roundings_of_a_score_are_counted_encoding_by_encoding(name):
     assert score_roundings(layer_of(encoding, 1, content), 11) == count + 2 * 11 + 5 + 8 + 2 + 1
 
 
+@pytest.mark.slow
 def test_gains_have_a_majorant_and_their_derivative_another():
     """Σ t^h + |N - T|, and t^h |log t| for each exponent; one for what has no gain."""
     exponents, logs = [1.0, -2.0], [0.5, -0.25, 1.0]
