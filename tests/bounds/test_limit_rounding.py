@@ -76,8 +76,8 @@ def test_the_bound_of_one_hot_heads_is_that_of_the_formula(padding):
     assert 0 < bound[0, 0, 0, 0] == lost
 
 
-@pytest.mark.quick(1)
 @pytest.mark.parametrize("padding", ["SAME", "MEAN"])
+@pytest.mark.slow
 def test_the_bound_of_scalar_heads_is_that_of_the_formula(padding):
     """Scores are off by γ_11 of the largest; the gain by as much, by exp, its sum and a product."""
     kernel = jnp.array([-2.0, 5.0], jnp.float32).reshape(2, 1, 1, 1)

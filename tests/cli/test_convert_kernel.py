@@ -98,6 +98,7 @@ def test_what_is_no_padding_is_refused(convattn_command, weights):
         assert message in " ".join(done.err.split())
 
 
+@pytest.mark.slow
 def test_there_and_back(convattn_command, weights, tmp_path):
     attention, figures = tmp_path / "attention.npz", tmp_path / "figures.json"
     words = ("--layer", "stem.conv", "--patch-size", 2, "-o", attention, "--json", figures)

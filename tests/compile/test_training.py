@@ -133,6 +133,7 @@ def test_a_network_without_bends_has_constants_too():
     assert transformer.report.passed
 
 
+@pytest.mark.slow
 def test_a_comparison_on_other_images_knows_what_the_constants_are_for(compiled):
     for transformer, training in zip(compiled, (False, True), strict=True):
         report = transformer.compared(networks.residual(), images(seed=1))

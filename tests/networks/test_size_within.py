@@ -29,7 +29,6 @@ def apart(layer, kernel, size):
     return max(float(uniform), moved / np.linalg.norm(np.asarray(kernel, np.float64)))
 
 
-@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("kernel", "options"),
     [
@@ -41,6 +40,7 @@ def apart(layer, kernel, size):
         (KERNEL, {"sharpness": 22.0, "border": "register"}),
     ],
 )
+@pytest.mark.slow
 def test_layer_and_convolution_are_within_the_tolerance_up_to_that_size(kernel, options):
     layer = conv_to_attention(kernel, form="limit", **options)
     (size,) = size_within(layer, kernel, (10,), 1e-3)

@@ -170,8 +170,8 @@ def test_a_trained_layer_says_how_far_it_is_from_a_convolution():
     assert 1e-3 < layer.to_conv().distance < 1
 
 
-@pytest.mark.quick(1)
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
+@pytest.mark.slow
 def test_a_uniform_head_that_no_longer_cancels_is_named_in_every_dtype(dtype):
     layer = AttentionConv(2, 4, (3,), param_dtype=dtype, dtype=jnp.float32, rngs=nnx.Rngs(0))
     layer.scores[...] = layer.scores[...] * 0.5
@@ -333,9 +333,9 @@ CAUSAL_ROWS = [
 ]
 
 
-@pytest.mark.quick(1)
 @pytest.mark.parametrize("form", ["exact", "limit"])
 @pytest.mark.parametrize("row", CAUSAL_ROWS, ids=["grouped", "plain"])
+@pytest.mark.slow
 def test_causal_convolutions_have_a_mask(row, form):
     conv, layer, images = pair(row, causal=True, form=form)
     inputs, strides = images - 4, row[3]

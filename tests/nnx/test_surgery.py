@@ -656,6 +656,7 @@ class Gated(AttentionConv):
         return super().__call__(inputs) * jax.nn.sigmoid(inputs[..., :1])
 
 
+@pytest.mark.slow
 def test_on_zeros_a_layer_that_goes_back_is_compared_on_a_random_image():
     (layer,) = to_convolution(Gated(2, 2, (3,), rngs=nnx.Rngs(0)), 0 * LINE).report.layers
     assert not layer.on_own_inputs

@@ -109,7 +109,6 @@ def counted(images):
     return convolve(images, lax.while_loop(lambda c: c[0] < steps, body, (0, KERNEL))[1])
 
 
-@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("function", "axes"),
     [
@@ -122,6 +121,7 @@ def counted(images):
         (counted, None),
     ],
 )
+@pytest.mark.slow
 def test_layers_of_loops_are_those_of_their_steps(function, axes):
     layers, apply, _ = attention_of(function, IMAGES)
     shapes = [layer.output.shape for layer in layers.values()]
@@ -145,6 +145,7 @@ def test_each_layer_is_used_and_has_a_gradient(converted):
         assert float(abs(change).max()) > 1e-6, name
 
 
+@pytest.mark.slow
 def test_the_report_holds_measured_differences_and_bounds(converted):
     report = converted.report
     assert report.passed
