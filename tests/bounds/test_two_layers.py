@@ -33,7 +33,6 @@ def test_a_bias_adds_its_rounding_and_that_of_the_cast():
     np.testing.assert_allclose(two_layers_bound(layers, images), expected, rtol=RELATIVE)
 
 
-@pytest.mark.slow
 def test_the_error_of_the_first_layer_goes_through_the_second_and_the_leak_adds_its_own():
     """E' + γ_8 M' + A'E, where A' is what the second layer does to magnitudes and M' = A'|A X|."""
     kernel = jnp.array([2.0, -3.0, 1.0], jnp.float32).reshape(1, 3, 1, 1)

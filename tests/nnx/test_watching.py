@@ -54,7 +54,6 @@ def test_what_is_not_seen_does_not_pass_and_is_said():
     assert "on a random image" in str(report)
 
 
-@pytest.mark.slow
 def test_a_model_that_computes_with_parameters_of_layers_does_not_pass():
     _, report = to_attention(Transformed(as_it_is, reads=True), ones(1, 5, 2))
     assert report.layers[0].passed
