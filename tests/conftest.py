@@ -12,7 +12,7 @@ either.
 import gc
 import os
 import signal
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,7 +31,7 @@ jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 if os.environ.get("CONVATTN_OPTIMIZE") != "1":
     jax.config.update("jax_disable_most_optimizations", True)
     flags = os.environ.get("XLA_FLAGS")
-    if jax.version.__version_info__ < (0, 11):  # later ones do not know this flag, and end
+    if jax.version.__version_info__ < (0, 11):  # later ones do not know the first flag, and end
         quick = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
         os.environ["XLA_FLAGS"] = f"{flags or ''} {quick}"
     jax.devices()  # XLA reads its flags here, once; what a test starts must not inherit them
@@ -78,14 +78,16 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by `-m`
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """After `@pytest.mark.quick(3)` a test's cases are slow from the fourth on."""
-    counts: Counter[str] = Counter()
+    """Under `@pytest.mark.quick(3)` three cases of a test are quick, spread over its table."""
+    tables: defaultdict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        marker = item.get_closest_marker("quick")
-        if marker and not item.get_closest_marker("slow"):
-            name = item.nodeid.partition("[")[0]
-            counts[name] += 1
-            if counts[name] > marker.args[0]:
+        if item.get_closest_marker("quick") and not item.get_closest_marker("slow"):
+            tables[item.nodeid.partition("[")[0]].append(item)
+    for table in tables.values():
+        number = table[0].get_closest_marker("quick").args[0]
+        quick = {len(table) * (place + 1) // number - 1 for place in range(number)}
+        for place, item in enumerate(table):
+            if place not in quick:
                 item.add_marker("slow")
 
 

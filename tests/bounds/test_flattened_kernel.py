@@ -147,7 +147,7 @@ def test_the_rank_of_a_generic_kernel(size, patch, width_in, width_out):
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "float64", "int32"])
-@pytest.mark.quick(2)
+@pytest.mark.quick(3)
 def test_the_numerical_rank_knows_the_precision_it_works_in(dtype):
     """A matrix of rank one, and one that is a unit roundoff away from it: seen in float64 only."""
     assert int(numerical_rank(jnp.ones((4, 2), dtype))) == 1

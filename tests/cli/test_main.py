@@ -109,9 +109,7 @@ def test_out_of_memory_is_no_defect(convattn_command, monkeypatch, error):
     ("words", "platform"),
     [
         (["audit"], "nonsense"),
-        pytest.param(
-            ["verify", "--quick", "--claim", "C20.theorem1"], "cuda", marks=pytest.mark.slow
-        ),
+        (["verify", "--quick", "--claim", "C20.theorem1"], "cuda"),
     ],
 )
 @pytest.mark.slow

@@ -36,7 +36,7 @@ def report(function, images, norm, **options):
 
 
 @pytest.mark.parametrize("seed", [2, 18])  # moved over bends, with several blocks for a layer
-@pytest.mark.slow
+@pytest.mark.quick(1)
 def test_blocks_whose_factors_differ_are_within_the_bound(seed):
     for num_heads in (1, 3):
         result = report(*two_layers(seed), 1000.0, num_heads=num_heads)

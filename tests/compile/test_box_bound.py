@@ -122,7 +122,6 @@ def test_a_head_at_another_offset_is_noticed(compiled, bound):
     assert (apart(compiled, other.timm) > bound.transformer).any()
 
 
-@pytest.mark.slow
 def test_the_blocks_in_a_row_are_those_of_the_loop(compiled, bound):
     images = drawn(4)
     errors = np.abs(np.asarray(compiled.unrolled(images)) - np.asarray(compiled(images)))

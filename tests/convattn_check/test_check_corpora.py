@@ -166,7 +166,6 @@ def bodies(folder, entries, choose):
                 yield entry["file"], body
 
 
-@pytest.mark.slow
 def test_layers_that_are_false_differ():
     chosen = bodies("incorrect", INCORRECT, lambda entry: entry["code"] in ("identity", "ring"))
     wrong = {name: agrees(body) for name, body in chosen}

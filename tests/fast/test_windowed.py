@@ -208,7 +208,6 @@ def test_one_hot_heads_are_exact_on_integer_images(implicit_promotion):
         check_one_hot_heads(BUCKETS[4], "uint8", "default", seed)
 
 
-@pytest.mark.slow
 def test_another_window_is_noticed():
     bucket = BUCKETS[2]
     generator = np.random.default_rng(0)

@@ -329,7 +329,7 @@ def test_its_parts_are_the_ledgers():
 
 CAUSAL_ROWS = [
     (4, 6, (4,), 2, {"padding": "CAUSAL", "feature_group_count": 2, "kernel_dilation": 2}, (9,)),
-    pytest.param((2, 3, 3, 1, {"padding": "CAUSAL"}, (8,)), marks=pytest.mark.slow),
+    (2, 3, 3, 1, {"padding": "CAUSAL"}, (8,)),
 ]
 
 

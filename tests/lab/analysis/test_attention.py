@@ -77,7 +77,6 @@ def test_a_query_outside_the_image_is_refused(model, stored_run) -> None:
     assert attended(model.layers[1].attention.layer(), jnp.zeros((1, 2, 3, 4)), QUERY).size == 0
 
 
-@pytest.mark.slow
 def test_the_picture_has_a_map_and_a_query_for_every_head(tmp_path) -> None:
     maps = [np.full((3, 4, 5), 0.05), np.zeros((0, 4, 5)), np.full((2, 4, 5), 0.05)]
     picture = (np.zeros((8, 10, 3), np.uint8), "test image 7: frog")

@@ -261,7 +261,6 @@ def parameters_of(encoding: str, heads: tuple[int, ...]):
     return parameters(filled(abstract_model(settings, classes=2, image_size=(4, 4))))
 
 
-@pytest.mark.slow
 def test_kept_heads_and_all_else_stay_and_the_smaller_model_takes_them() -> None:
     for encoding in ("quadratic", "gaussian"):
         before = parameters_of(encoding, (3, 2, 1))

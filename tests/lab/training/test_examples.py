@@ -87,7 +87,6 @@ def test_soft_targets(smoothing):
         assert_within(losses, first, 16 * gamma(20, np.float32))
 
 
-@pytest.mark.slow
 def test_correct_positions():
     logits = jnp.eye(CLASSES)[jnp.array([[0, 1, 2, 0], [1, 1, 1, 1]])]
     hard = jnp.array([[0, 1, 2, 1], [0, 0, 0, 1]])

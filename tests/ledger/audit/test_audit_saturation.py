@@ -134,7 +134,6 @@ def test_the_target_is_inside_with_all_its_nearest_rivals(axes) -> None:
     assert np.count_nonzero(distances == 1) == 2 * axes
 
 
-@pytest.mark.slow
 def test_40_rounds_to_one_in_float32_for_every_practical_number_of_keys() -> None:
     rows = measure_bias_saturation(float_format("float32"))
     assert len({row.logit.one_hot for row in rows}) == 1  # whatever the number of keys

@@ -25,7 +25,7 @@ from convattn_ledger.structures import (
         ((0, 1), (0, 1), (3, 4), False),  # as many nodes, in another shape
     ],
 )
-@pytest.mark.quick(2)
+@pytest.mark.quick(3)
 def test_shifts_stay_shifts_where_no_node_is_lost(first, second, grid, stays) -> None:
     one, two = shift_basis((4, 3), [first]), shift_basis(grid, [second])
     both = compose_bases(one, two)

@@ -121,7 +121,7 @@ def counted(images):
         (counted, None),
     ],
 )
-@pytest.mark.slow
+@pytest.mark.quick(1)
 def test_layers_of_loops_are_those_of_their_steps(function, axes):
     layers, apply, _ = attention_of(function, IMAGES)
     shapes = [layer.output.shape for layer in layers.values()]

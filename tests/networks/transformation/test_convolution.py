@@ -40,7 +40,6 @@ def test_strides_dilations_paddings_and_groups_of_the_batch(options):
     assert_attention(lambda images: convolve(images, KERNEL, **options), IMAGES)
 
 
-@pytest.mark.slow
 def test_groups_of_channels_and_one_axis():
     depthwise = integers(3, 3, 1, 8)
     assert_attention(lambda images: convolve(images, depthwise, feature_group_count=4), IMAGES)

@@ -42,7 +42,6 @@ def test_the_logits_are_those_of_the_loops(kind):
         assert_within(logits, wrong, CLOSE)
 
 
-@pytest.mark.slow
 def test_the_table_holds_key_minus_query():
     """Planted: the table read backwards, which is that of query minus key."""
     model, inputs = tiny("ring", "float64"), images(dtype="float64")

@@ -15,7 +15,6 @@ LAYER = ca.conv_to_attention(jnp.array([[[1.0]], [[-2.0]], [[3.0]]]), jnp.array(
 IMAGES = jnp.array([[[1.0], [-4.0], [2.0], [0.5]]])
 
 
-@pytest.mark.slow
 def test_a_value_bound_adds_bias_and_cast_to_its_majorants():
     """(1 + 2⁻²⁰)(E + l(G + |b| + E)) + f, E the error and what underflows."""
     grid, roundings = prepare(LAYER, IMAGES, "zeros")

@@ -129,7 +129,6 @@ def test_underflow_multiplies_all_magnitudes_and_one_more_of_each():
     assert float(underflow(biased, keys, weights, gains, roundings)) == close(100 * float(result))
 
 
-@pytest.mark.slow
 def test_what_underflows_in_a_gradient_grows_with_the_largest_cotangent():
     roundings = Roundings(*(0.0,) * 9, terms=3.0)._replace(tiny=2.0**-40)
     bound = jax.jit(gradient_majorants, static_argnums=3)
