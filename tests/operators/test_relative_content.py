@@ -79,10 +79,7 @@ def layer_of(rng, grid, widths, **changes):
     return AttentionLayer(encoding, None, None, None, content, ones, ones, ones, grid.ring)
 
 
-@pytest.mark.parametrize(
-    ("grid", "widths"),
-    [GRIDS[0], GRIDS[3], *(pytest.param(*each, marks=pytest.mark.slow) for each in GRIDS[1:3])],
-)
+@pytest.mark.parametrize(("grid", "widths"), GRIDS)
 @pytest.mark.quick(1)
 def test_content_scores_are_the_formula(grid, widths):
     """(X_q Q + a)·(X_k K + c) + (X_q Q + a)·r, over the root of the key features where scaled."""
